@@ -1,0 +1,46 @@
+// Where a kernel's blocks run. Threads are the caller's: the library starts none by itself.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+namespace slimgrad {
+
+// A kernel's result never depends on the executor: tasks write disjoint memory, and sums have a fixed shape.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Runs task(0) ... task(tasks - 1), each once, in any order and on any thread, and returns when all are done.
+  // The task is borrowed, not copied: nothing is allocated.
+  template <class Task>
+  void ParallelFor(std::size_t tasks, Task&& task) {
+    using T = std::remove_reference_t<Task>;
+    Run(tasks, [](void* context, std::size_t i) { (*static_cast<T*>(context))(i); },
+        const_cast<void*>(static_cast<const void*>(&task)));
+  }
+
+  // How many tasks may run at once; a hint for how finely to cut.
+  virtual int concurrency() const = 0;
+
+ protected:
+  using TaskFunction = void (*)(void* context, std::size_t i);
+  virtual void Run(std::size_t tasks, TaskFunction task, void* context) = 0;
+};
+
+// Runs everything on the calling thread. The default; safe to share.
+Executor& InlineExecutor();
+
+// Starts `threads` threads for each call and joins them: simple, for tests and long kernels.
+class ThreadExecutor final : public Executor {
+ public:
+  explicit ThreadExecutor(int threads) : threads_(threads) {}
+  int concurrency() const override { return threads_; }
+
+ private:
+  void Run(std::size_t tasks, TaskFunction task, void* context) override;
+
+  int threads_;
+};
+
+}  // namespace slimgrad

@@ -1,0 +1,46 @@
+// fp32 <-> fp16 and bf16: round to nearest, ties to even; denormals kept; a NaN stays a NaN (quiet, sign kept).
+//
+// The spans of one call have equal lengths (CHECKed), any length, and do not overlap.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/tensor.h"
+#include "kernels/backend.h"
+
+namespace slimgrad::kernels {
+
+// What becomes of a finite value that rounds beyond the largest finite one of the narrow type.
+enum class Overflow : std::uint8_t {
+  kSaturate,  // the largest finite value of its sign
+  kInfinity,  // infinity, as IEEE 754 rounds
+};
+
+// Return how many finite inputs overflowed. Infinities stay infinities in both modes.
+std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow);
+std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to, Overflow overflow);
+
+// Exact.
+void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
+void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
+
+namespace ref {
+std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow);
+std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to, Overflow overflow);
+void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
+void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
+}  // namespace ref
+
+namespace cpu {
+std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow);
+std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to, Overflow overflow);
+void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
+void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
+}  // namespace cpu
+
+// The same by a view's dtype: F32 (a copy), F16 or BF16. CHECK the dtype.
+void Widen(const Backend& backend, const ConstView& from, Out to);
+std::uint64_t Narrow(const Backend& backend, In from, const View& to, Overflow overflow);
+
+}  // namespace slimgrad::kernels

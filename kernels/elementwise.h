@@ -1,0 +1,40 @@
+// Passes over whole tensors, one fp32 rounding an operation (no fused multiply-add).
+//
+// The spans of one call have equal lengths (CHECKed), any length, and do not overlap.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/tensor.h"
+#include "kernels/backend.h"
+
+namespace slimgrad::kernels {
+
+// y[i] = value
+void Fill(const Backend& backend, float value, Out y);
+
+// y[i] = y[i] + weight * x[i]: one multiplication, one addition. A weight of 1 or -1 is exact.
+void AddScaled(const Backend& backend, In x, float weight, Out y);
+
+// y[i] = y[i] / divisor
+void Divide(const Backend& backend, float divisor, Out y);
+
+// How many elements are NaN or infinite; dtype F32, F16 or BF16 (CHECKed). The fp32 bits are read, nothing else.
+std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x);
+
+namespace ref {
+void Fill(const Backend& backend, float value, Out y);
+void AddScaled(const Backend& backend, In x, float weight, Out y);
+void Divide(const Backend& backend, float divisor, Out y);
+std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x);
+}  // namespace ref
+
+namespace cpu {
+void Fill(const Backend& backend, float value, Out y);
+void AddScaled(const Backend& backend, In x, float weight, Out y);
+void Divide(const Backend& backend, float divisor, Out y);
+std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x);
+}  // namespace cpu
+
+}  // namespace slimgrad::kernels

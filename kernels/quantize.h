@@ -1,0 +1,45 @@
+// Blocks of 8-bit integers that share one scale: symmetric, absmax, codes -127 ... 127.
+//
+// absmax[b] = max |x| over the block (finite x). Let a block be tiny when absmax < 2^-96; p = tiny ? 2^64 : 1.
+//   encode  v = (x * p) * (127 / (absmax * p)); nearest: q = v rounded, ties to even;
+//           stochastic: q = floor(v + (r + 0.5) * 2^-16), r = Random16(key, i); then clamped to [-127, 127]; absmax 0: q = 0
+//   decode  q * ((absmax * p) / 127) * (1 / p)
+// each operation rounded to fp32 once. The power of two keeps 127 / absmax finite and the unit a normal number.
+// Spans: n codes, ceil(n / block) scales (CHECKed).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/tensor.h"
+#include "kernels/backend.h"
+
+#include "core/random.h"
+
+namespace slimgrad::kernels {
+
+enum class Rounding : std::uint8_t { kNearest, kStochastic };
+
+// `key` is read by stochastic rounding only.
+void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding, const RandomKey& key,
+                std::span<std::int8_t> codes, Out absmax);
+
+// y[i] = y[i] + weight * decoded[i]
+void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax, std::size_t block,
+                   float weight, Out y);
+
+namespace ref {
+void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding, const RandomKey& key,
+                std::span<std::int8_t> codes, Out absmax);
+void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax, std::size_t block,
+                   float weight, Out y);
+}  // namespace ref
+
+namespace cpu {
+void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding, const RandomKey& key,
+                std::span<std::int8_t> codes, Out absmax);
+void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax, std::size_t block,
+                   float weight, Out y);
+}  // namespace cpu
+
+}  // namespace slimgrad::kernels

@@ -1,0 +1,37 @@
+// Sums of a fixed shape: the same bits for any SIMD width, thread count and device.
+//
+// LaneSum of a block of up to kSumBlock elements: 64 lanes, lane l adds elements l, l + 64, l + 128 ... in order (a lane
+// starts at +0); then lanes are joined by a fixed tree: for w = 32, 16, 8, 4, 2, 1: lane[l] += lane[l + w] for l < w.
+// Blocks longer than kSumBlock are cut into runs of kSumBlock from their start; the runs' sums are added in order.
+// Widening: an fp32 LaneSum that is not finite although its members are is formed again in fp64, in the same shape.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/tensor.h"
+#include "kernels/backend.h"
+
+namespace slimgrad::kernels {
+
+inline constexpr std::size_t kSumLanes = 64;
+inline constexpr std::size_t kSumBlock = 4096;
+
+// Sum of x * x, of x * y and of (x - y)^2, all formed and summed in fp64 in the shape above. 0 for n = 0.
+double SumSquares(const Backend& backend, In x);
+double Dot(const Backend& backend, In x, In y);
+double SumSquaredDifferences(const Backend& backend, In x, In y);
+
+namespace ref {
+double SumSquares(const Backend& backend, In x);
+double Dot(const Backend& backend, In x, In y);
+double SumSquaredDifferences(const Backend& backend, In x, In y);
+}  // namespace ref
+
+namespace cpu {
+double SumSquares(const Backend& backend, In x);
+double Dot(const Backend& backend, In x, In y);
+double SumSquaredDifferences(const Backend& backend, In x, In y);
+}  // namespace cpu
+
+}  // namespace slimgrad::kernels

@@ -1,4 +1,4 @@
-"""Small PyTorch models to record gradients from. Each maps a batch to logits; none has dropout or batch statistics."""
+"""Small PyTorch models to record from: batch to logits, no dropout, no batch statistics."""
 
 import torch
 from torch import nn
@@ -7,10 +7,11 @@ from torch import nn
 def build(kind, hidden, features, classes, context=None):
     """(module, graph) for `kind`: "softmax", "mlp", "cnn" or "transformer".
 
-    hidden    layer widths: any number for the MLP, one for the CNN (channels) and the transformer (model width)
+    hidden    layer widths: any number for the MLP, one for the CNN (channels) and the transformer
     features  inputs a row; a square number for the CNN. Input: float32 [batch, features]
     classes   outputs. Logits: [batch, classes]
-    context   characters a window, for the transformer. Input: int64 [batch, context]; logits [batch, context, classes]
+    context   characters a window, for the transformer, whose input is int64 [batch, context] and
+              whose logits are [batch, context, classes]
     graph     the model as docs/trace_format.md defines it, or None where it cannot say it
     """
     if kind == "softmax":
@@ -28,13 +29,20 @@ def _chain(widths):
         if i > 0:
             layers.append(nn.ReLU())
             graph.append({"op": "relu"})
-        graph.append({"op": "linear", "weight": f"{len(layers)}.weight", "bias": f"{len(layers)}.bias"})
+        graph.append({
+            "op": "linear",
+            "weight": f"{len(layers)}.weight",
+            "bias": f"{len(layers)}.bias"
+        })
         layers.append(nn.Linear(fan_in, fan_out))
     return nn.Sequential(*layers), graph
 
 
 class SmallCnn(nn.Module):
-    """Two 3x3 convolutions, each with ReLU and 2x2 max pooling, and a linear layer. Input float32 [batch, side * side]."""
+    """Two 3x3 convolutions, each with ReLU and 2x2 max pooling, and a linear layer.
+
+    Input float32 [batch, side * side]; logits [batch, classes].
+    """
 
     def __init__(self, features, channels, classes):
         super().__init__()
@@ -51,7 +59,7 @@ class SmallCnn(nn.Module):
 
 
 class _Block(nn.Module):
-    """A pre-norm transformer block with causal self-attention. [batch, context, width] to the same."""
+    """A pre-norm transformer block, causal self-attention: [batch, context, width] to the same."""
 
     def __init__(self, context, width, heads):
         super().__init__()
@@ -60,7 +68,9 @@ class _Block(nn.Module):
         self.qkv = nn.Linear(width, 3 * width)
         self.project = nn.Linear(width, width)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-        self.register_buffer("future", torch.triu(torch.ones(context, context, dtype=torch.bool), 1), persistent=False)
+        self.register_buffer("future",
+                             torch.triu(torch.ones(context, context, dtype=torch.bool), 1),
+                             persistent=False)
 
     def forward(self, x):
         batch, length, width = x.shape
@@ -73,7 +83,10 @@ class _Block(nn.Module):
 
 
 class CharTransformer(nn.Module):
-    """Two blocks of 4 heads over learned character and position embeddings. Input int64 [batch, context]."""
+    """Two blocks of 4 heads over learned character and position embeddings.
+
+    Input int64 [batch, context]; logits [batch, context, classes].
+    """
 
     def __init__(self, context, width, classes):
         super().__init__()

@@ -1,6 +1,5 @@
-"""Data-parallel training of one model with simulated workers, written down as a trace. See record_torch.py."""
+"""Data-parallel training with simulated workers, written down as a trace. See record_torch.py."""
 
-import contextlib
 import time
 
 import numpy as np
@@ -18,14 +17,16 @@ def _microseconds(since):
 
 
 class _ReadyTimes:
-    """Notes when each parameter's gradient is complete, in microseconds since the start of the backward pass."""
+    """Notes when each parameter's gradient is complete, in microseconds since backward began."""
 
     def __init__(self, parameters):
         self._start = 0.0
         self.us = np.zeros(len(parameters), np.float32)
         for index, parameter in enumerate(parameters):
-            # Before PyTorch 2.1 the nearest thing is the hook that sees the gradient just before it is stored.
-            register = getattr(parameter, "register_post_accumulate_grad_hook", parameter.register_hook)
+            # Before PyTorch 2.1 the nearest thing is the hook that sees the gradient just before it
+            # is stored.
+            register = getattr(parameter, "register_post_accumulate_grad_hook",
+                               parameter.register_hook)
             register(lambda _, index=index: self._note(index))
 
     def _note(self, index):
@@ -38,29 +39,34 @@ class _ReadyTimes:
 
 
 def make_optimizer(parameters, settings):
-    """The torch.optim optimizer that the trace's `optimizer` object names; the caller sets lr before each step."""
+    """The torch.optim optimizer that `settings` names; the caller sets lr before each step."""
     # fused or for-each variants may round differently from version to version
     common = {"lr": 0.0, "weight_decay": settings["weight_decay"], "foreach": False}
     if settings["kind"] == "sgd":
-        return torch.optim.SGD(parameters, momentum=settings["momentum"], dampening=settings["dampening"],
-                               nesterov=settings["nesterov"], **common)
+        return torch.optim.SGD(parameters,
+                               momentum=settings["momentum"],
+                               dampening=settings["dampening"],
+                               nesterov=settings["nesterov"],
+                               **common)
     kind = torch.optim.Adam if settings["kind"] == "adam" else torch.optim.AdamW
     return kind(parameters, betas=tuple(settings["betas"]), eps=settings["eps"], **common)
 
 
 def evenly_spaced(count, total):
-    """`count` different indices below `total`, the first and (for count > 1) the last among them."""
+    """Up to `count` indices below `total`, evenly spread, the first and the last among them."""
     return [int(i) for i in np.unique(np.linspace(0, total - 1, count).round().astype(int))]
 
 
 class Recording:
-    """One run. `options` are record_torch.py's parsed arguments, already checked; `settings` the optimizer object."""
+    """One run. `options`: record_torch.py's checked arguments; `settings`: the optimizer object."""
 
     def __init__(self, options, data, settings, learning_rates):
-        self.options, self.data, self.settings, self.learning_rates = options, data, settings, learning_rates
+        self.options, self.data, self.settings = options, data, settings
+        self.learning_rates = learning_rates
         torch.manual_seed(options.seed)
         text = data.name == "text"
-        self.model, self.graph = models.build(options.model, options.hidden, data.train_inputs.shape[1], data.classes,
+        self.model, self.graph = models.build(options.model, options.hidden,
+                                              data.train_inputs.shape[1], data.classes,
                                               data.train_inputs.shape[1] if text else None)
         self.names = [name for name, _ in self.model.named_parameters()]
         self.parameters = [parameter for _, parameter in self.model.named_parameters()]
@@ -70,8 +76,10 @@ class Recording:
         self.batches = datasets.batches(parts, options.steps, options.batch, options.seed)
         kept = options.sample_tensors or len(self.names)
         self.kept_tensors = evenly_spaced(min(kept, len(self.names)), len(self.names))
-        self.kept_steps = evenly_spaced(min(options.sample_steps or options.steps, options.steps), options.steps)
-        self.sampled = len(self.kept_tensors) < len(self.names) or len(self.kept_steps) < options.steps
+        self.kept_steps = evenly_spaced(min(options.sample_steps or options.steps, options.steps),
+                                        options.steps)
+        self.whole_model = len(self.kept_tensors) == len(self.names)
+        self.sampled = not self.whole_model or len(self.kept_steps) < options.steps
 
     def _inputs(self, rows):
         if self.data.name == "text":
@@ -86,23 +94,25 @@ class Recording:
     def evaluate(self):
         """(mean loss in nats, accuracy) over the evaluation set."""
         with torch.no_grad():
-            logits, labels, loss = self._logits_and_loss(self.data.eval_inputs, self.data.eval_labels)
+            logits, labels, loss = self._logits_and_loss(self.data.eval_inputs,
+                                                         self.data.eval_labels)
             return float(loss), float((logits.argmax(1) == labels).double().mean())
 
     def _worker_gradients(self, step, rank, ready, timing):
-        """This worker's gradients, rounded to the stored type and widened again, and its batch's loss."""
+        """This worker's gradients, rounded to the stored type and widened, and its batch's loss."""
         rows = self.batches[step, rank]
         self.optimizer.zero_grad(set_to_none=True)
         start = time.perf_counter()
-        _, _, loss = self._logits_and_loss(self.data.train_inputs[rows], self.data.train_labels[rows])
+        _, _, loss = self._logits_and_loss(self.data.train_inputs[rows],
+                                           self.data.train_labels[rows])
         timing["forward_us"][step, rank] = _microseconds(start)
         start = ready.start()
         loss.backward()
         timing["backward_us"][step, rank] = _microseconds(start)
         timing["ready_us"][step, rank] = ready.us
         dtype = _TORCH_DTYPES[self.dtype]
-        zero = torch.zeros_like
-        return [(zero(p) if p.grad is None else p.grad.to(dtype).float()) for p in self.parameters], float(loss)
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        return [gradient.to(dtype).float() for gradient in gradients], float(loss)
 
     def _update(self, step, total, timing):
         """Averages, clips and applies one step's summed gradients."""
@@ -119,10 +129,12 @@ class Recording:
     def _train(self, writer):
         """All steps; returns the timing arrays and the mean training loss of each step."""
         steps, world, count = self.options.steps, self.options.workers, len(self.names)
-        timing = {"ready_us": np.zeros((steps, world, count), np.float32),
-                  "forward_us": np.zeros((steps, world), np.float32),
-                  "backward_us": np.zeros((steps, world), np.float32),
-                  "optimizer_us": np.zeros(steps, np.float32)}
+        timing = {
+            "ready_us": np.zeros((steps, world, count), np.float32),
+            "forward_us": np.zeros((steps, world), np.float32),
+            "backward_us": np.zeros((steps, world), np.float32),
+            "optimizer_us": np.zeros(steps, np.float32)
+        }
         ready, losses = _ReadyTimes(self.parameters), []
         recorded = {step: index for index, step in enumerate(self.kept_steps)}
         for _ in range(3):  # the first passes are slow; their gradients are dropped
@@ -132,7 +144,8 @@ class Recording:
             for rank in range(world):
                 gradients, loss = self._worker_gradients(step, rank, ready, timing)
                 if step in recorded:
-                    writer.step(recorded[step], rank, {self.names[i]: gradients[i] for i in self.kept_tensors})
+                    writer.step(recorded[step], rank,
+                                {self.names[i]: gradients[i] for i in self.kept_tensors})
                 total = gradients if total is None else [a + b for a, b in zip(total, gradients)]
                 loss_sum += loss
             self._update(step, total, timing)
@@ -143,15 +156,18 @@ class Recording:
         return {self.names[i]: self.parameters[i] for i in self.kept_tensors}
 
     def _sample(self):
-        if not self.sampled:
-            return None
-        return {"training_steps": self.options.steps, "step_numbers": self.kept_steps,
-                "model_tensors": len(self.names), "model_parameters": sum(p.numel() for p in self.parameters)}
+        """The trace's `sample` object."""
+        return {
+            "training_steps": self.options.steps,
+            "step_numbers": self.kept_steps,
+            "model_tensors": len(self.names),
+            "model_parameters": sum(p.numel() for p in self.parameters)
+        }
 
     def _final_weights_follow(self):
         """Whether the recorded gradients alone lead from the initial to the final weights."""
-        whole_norm = self.settings["clip_global_norm"] is None or len(self.kept_tensors) == len(self.names)
-        return len(self.kept_steps) == self.options.steps and whole_norm
+        norm_known = self.settings["clip_global_norm"] is None or self.whole_model
+        return norm_known and len(self.kept_steps) == self.options.steps
 
     def _write_parts(self, writer, timing, losses):
         rows, columns = np.array(self.kept_steps), np.array(self.kept_tensors)
@@ -162,29 +178,46 @@ class Recording:
             writer.weights("final", self._weights())
         if not self.sampled:
             narrow = np.uint16 if len(self.data.train_inputs) <= 65536 else np.int32
-            arrays = {name: getattr(self.data, name)
-                      for name in ("train_inputs", "train_labels", "eval_inputs", "eval_labels")}
-            writer.data({**arrays, "batches": self.batches.astype(narrow)}, name=self.data.name,
-                        input_scale=self.data.input_scale, classes=self.data.classes)
+            arrays = {
+                name: getattr(self.data, name)
+                for name in ("train_inputs", "train_labels", "eval_inputs", "eval_labels")
+            }
+            arrays["batches"] = self.batches.astype(narrow)
+            writer.data(arrays,
+                        name=self.data.name,
+                        input_scale=self.data.input_scale,
+                        classes=self.data.classes)
         loss, accuracy = self.evaluate()
-        writer.results(final_eval_loss=loss, final_eval_accuracy=accuracy, eval_count=len(self.data.eval_inputs),
+        writer.results(final_eval_loss=loss,
+                       final_eval_accuracy=accuracy,
+                       eval_count=len(self.data.eval_inputs),
                        train_loss=[losses[step] for step in self.kept_steps])
         return loss, accuracy
 
     def write(self, directory, provenance):
-        """Trains and writes the trace; returns (final evaluation loss, accuracy). Raises TraceError or OSError."""
+        """Trains and writes; returns (evaluation loss, accuracy). Raises TraceError, OSError."""
         graph = None if self.sampled else self.graph
-        fields = {"loss": "cross_entropy",
-                  "model": {"kind": self.options.model, "parameters": sum(p.numel() for p in self.parameters),
-                            "graph": graph},
-                  "provenance": provenance, "license": self.data.license}
+        fields = {
+            "loss": "cross_entropy",
+            "model": {
+                "kind": self.options.model,
+                "parameters": sum(p.numel() for p in self.parameters),
+                "graph": graph
+            },
+            "provenance": provenance,
+            "license": self.data.license
+        }
         if self.sampled:
             fields["sample"] = self._sample()
-        with contextlib.ExitStack() as stack:
-            writer = stack.enter_context(TraceWriter(
-                directory, tensors={self.names[i]: self.parameters[i].shape for i in self.kept_tensors},
-                world_size=self.options.workers, learning_rates=[self.learning_rates[i] for i in self.kept_steps],
-                optimizer=self.settings, dtype=self.dtype, name=self.options.name, **fields))
+        with TraceWriter(
+                directory,
+                tensors={self.names[i]: self.parameters[i].shape for i in self.kept_tensors},
+                world_size=self.options.workers,
+                learning_rates=[self.learning_rates[i] for i in self.kept_steps],
+                optimizer=self.settings,
+                dtype=self.dtype,
+                name=self.options.name,
+                **fields) as writer:
             writer.weights("initial", self._weights())
             timing, losses = self._train(writer)
             return self._write_parts(writer, timing, losses)

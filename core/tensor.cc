@@ -17,6 +17,9 @@ Status Validate(const TensorSpec& spec) {
     return InvalidArgument("tensor '" + spec.name + "': shape: expected " + expected + ", found " +
                            ShapeText(spec.shape));
   };
+  if (spec.dtype != DType::kF32 && spec.dtype != DType::kF16 && spec.dtype != DType::kBF16)
+    return InvalidArgument("tensor '" + spec.name + "': dtype: expected F32, F16 or BF16, found " +
+                           std::string(NameOf(spec.dtype)));
   std::int64_t n = 1;
   for (std::int64_t extent : spec.shape) {
     if (extent < 0) return error("no negative extent");

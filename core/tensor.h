@@ -15,11 +15,12 @@ namespace slimgrad {
 // Where memory lives. A view carries it, and every kernel runs where its views are.
 enum class Device : std::uint8_t { kCpu = 0, kCuda = 1 };
 
-// Name and shape of a parameter's gradient; equal on every rank, whatever bucket it travels in.
+// Name, shape and type of a parameter's gradient; equal on every rank, whatever bucket it travels in.
 // A shape of no dimensions is a scalar (one element); a zero in it makes the tensor empty.
 struct TensorSpec {
   std::string name;
   std::vector<std::int64_t> shape;
+  DType dtype = DType::kF32;  // of the gradient at the library's edge: F32, F16 or BF16
 
   // Elements. CHECKs that the spec is valid: see Validate.
   std::size_t numel() const;
@@ -27,7 +28,7 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-// kInvalidArgument unless every extent is >= 0 and the tensor's bytes as fp64 fit in 63 bits.
+// kInvalidArgument unless every extent is >= 0, the tensor's bytes as fp64 fit in 63 bits and the dtype is a float's.
 Status Validate(const TensorSpec& spec);
 
 // "[2, 3]"

@@ -1,0 +1,51 @@
+// Memory that a call needs only while it runs. Taken in stack order, kept for the next call: after the first steps
+// nothing is allocated. One Scratch belongs to one thread.
+//
+//   ScratchScope scope(*context.scratch);
+//   std::span<std::byte> memory = scope.Take(bytes);   // valid until `scope` ends
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/buffer.h"
+
+namespace slimgrad {
+
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+ private:
+  friend class ScratchScope;
+  struct Block {
+    Buffer<std::byte> memory;
+    std::size_t used = 0;
+  };
+  std::span<std::byte> Take(std::size_t bytes);
+  void Release(std::size_t blocks, std::size_t used);
+
+  std::vector<Block> blocks_;   // blocks [0, open_) are in use, the last of them partly
+  std::size_t open_ = 0;
+};
+
+class ScratchScope {
+ public:
+  explicit ScratchScope(Scratch& scratch);
+  ~ScratchScope() { scratch_.Release(blocks_, used_); }
+  ScratchScope(const ScratchScope&) = delete;
+  ScratchScope& operator=(const ScratchScope&) = delete;
+
+  // Aligned to kBufferAlignment; contents unspecified.
+  std::span<std::byte> Take(std::size_t bytes) { return scratch_.Take(bytes); }
+
+ private:
+  Scratch& scratch_;
+  std::size_t blocks_;
+  std::size_t used_;
+};
+
+}  // namespace slimgrad

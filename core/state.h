@@ -1,0 +1,87 @@
+// What a compressor remembers about one tensor from step to step: an ordinary struct that lists its lasting fields once.
+// Saving, loading, sizing and comparing follow from that list. Field sizes are fixed when the state is made.
+//
+//   struct State {
+//     Buffer<float> residual;     // lasting: listed
+//     Buffer<float> corrected;    // needed within a step only: not listed
+//     void Fields(FieldVisitor& visit) { visit("residual", residual); }
+//   };
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/buffer.h"
+#include "core/check.h"
+#include "core/dtype.h"
+
+namespace slimgrad {
+
+class State;
+
+// Meets each lasting field as named, typed memory. Names of nested states are joined with '/': "inner/residual".
+class FieldVisitor {
+ public:
+  virtual ~FieldVisitor() = default;
+
+  template <class T>
+  void operator()(std::string_view name, Buffer<T>& field) {
+    Field(Path(name), kDTypeOf<T>, std::as_writable_bytes(field.span()));
+  }
+  template <class T>
+    requires requires { kDTypeOf<T>; }
+  void operator()(std::string_view name, T& scalar) {
+    Field(Path(name), kDTypeOf<T>, std::as_writable_bytes(std::span(&scalar, 1)));
+  }
+  void operator()(std::string_view name, State& nested);
+
+ protected:
+  virtual void Field(const std::string& path, DType dtype, std::span<std::byte> bytes) = 0;
+
+ private:
+  std::string Path(std::string_view name) const { return prefix_ + std::string(name); }
+  std::string prefix_;
+};
+
+// Owns one tensor's state of any compressor. Move-only.
+class State {
+ public:
+  State() = default;
+  template <class T>
+    requires(!std::same_as<T, State>)
+  explicit State(T value) : box_(std::make_unique<Box<T>>(std::move(value))) {}
+
+  // CHECKs that the state holds a T.
+  template <class T>
+  T& As() const {
+    auto* box = dynamic_cast<Box<T>*>(box_.get());
+    SLIMGRAD_CHECK(box != nullptr);
+    return box->value;
+  }
+
+  void Fields(FieldVisitor& visit) {
+    if (box_) box_->Fields(visit);
+  }
+
+ private:
+  struct Base {
+    virtual ~Base() = default;
+    virtual void Fields(FieldVisitor& visit) = 0;
+  };
+  template <class T>
+  struct Box final : Base {
+    explicit Box(T v) : value(std::move(v)) {}
+    void Fields(FieldVisitor& visit) override { value.Fields(visit); }
+    T value;
+  };
+  std::unique_ptr<Base> box_;
+};
+
+// Bytes of all lasting fields.
+std::size_t StateBytes(State& state);
+
+}  // namespace slimgrad

@@ -1,6 +1,8 @@
 // How ranks' summable payloads meet: elementwise over `inputs`, in rank order.
 //
-// inputs[r] is rank r's memory; all have to.size() bytes, a multiple of the dtype's size (CHECKed); `to` may be inputs[0].
+// inputs[r] is rank r's memory, of any alignment; there is at least one, and all have to.size()
+// bytes, a multiple of the dtype's size (CHECKed). `to` overlaps no input, except that it may be
+// inputs[0] itself.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +14,45 @@
 namespace slimgrad::kernels {
 
 enum class CombineOp : std::uint8_t {
-  // ((x0 + x1) + x2 ...) / n: fp32 sums in rank order, one division, one rounding to the dtype. Where the fp32 sum of
-  // finite inputs overflows, the element is summed in fp64 instead, so a mean of finite values is finite.
+  // ((x0 + x1) + x2 ...) / n: fp32 sums in rank order, one fp32 division, one rounding to the
+  // dtype. Where the fp32 sum
+  // is not finite, the element is summed and divided in fp64 instead, in the same order, and
+  // rounded to fp32 first. What
+  // rounds beyond the dtype's largest finite value saturates there, so a mean of finite values is
+  // finite, for any n.
+  // With infinite or NaN inputs it is what IEEE 754 says; a NaN is the positive quiet one without
+  // payload.
   kMean,  // F32, F16, BF16
-  kSum,   // I32 and U64, modulo 2^bits: the sender leaves headroom
-  kMax,   // F32 (finite), U8
+  // Modulo 2^bits: the sender leaves headroom.
+  kSum,  // I32 (two's complement), U64
+  // Of equal values (+0 and -0 are) the lowest rank's. Finite values.
+  kMax,  // F32, U8
 };
 
-void Combine(const Backend& backend, CombineOp op, DType dtype, std::span<const std::span<const std::byte>> inputs,
-             std::span<std::byte> to);
+void Combine(const Backend& backend, CombineOp op, DType dtype,
+             std::span<const std::span<const std::byte>> inputs, std::span<std::byte> to);
 
 namespace ref {
-void Combine(const Backend& backend, CombineOp op, DType dtype, std::span<const std::span<const std::byte>> inputs,
-             std::span<std::byte> to);
+void Combine(const Backend& backend, CombineOp op, DType dtype,
+             std::span<const std::span<const std::byte>> inputs, std::span<std::byte> to);
 }  // namespace ref
 
 namespace cpu {
-void Combine(const Backend& backend, CombineOp op, DType dtype, std::span<const std::span<const std::byte>> inputs,
-             std::span<std::byte> to);
+void Combine(const Backend& backend, CombineOp op, DType dtype,
+             std::span<const std::span<const std::byte>> inputs, std::span<std::byte> to);
 }  // namespace cpu
 
-// Whether Combine knows this pair.
-bool CanCombine(CombineOp op, DType dtype);
+// Whether Combine knows this pair (else it CHECKs).
+constexpr bool CanCombine(CombineOp op, DType dtype) {
+  switch (op) {
+    case CombineOp::kMean:
+      return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+    case CombineOp::kSum:
+      return dtype == DType::kI32 || dtype == DType::kU64;
+    case CombineOp::kMax:
+      return dtype == DType::kF32 || dtype == DType::kU8;
+  }
+  return false;
+}
 
 }  // namespace slimgrad::kernels

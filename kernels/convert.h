@@ -1,4 +1,6 @@
-// fp32 <-> fp16 and bf16: round to nearest, ties to even; denormals kept; a NaN stays a NaN (quiet, sign kept).
+// fp32 <-> fp16 and bf16: round to nearest, ties to even; subnormals kept. A NaN becomes the quiet
+// NaN of its sign without payload: 7E00, 7FC0 or 7FC00000, and with the sign bit FE00, FFC0 or
+// FFC00000.
 //
 // The spans of one call have equal lengths (CHECKed), any length, and do not overlap.
 #pragma once
@@ -11,7 +13,8 @@
 
 namespace slimgrad::kernels {
 
-// What becomes of a finite value that rounds beyond the largest finite one of the narrow type.
+// What becomes of a finite value that rounds beyond the largest finite one of the narrow type: from
+// 65520 on in fp16, from 0x1.FFp127 on in bf16.
 enum class Overflow : std::uint8_t {
   kSaturate,  // the largest finite value of its sign
   kInfinity,  // infinity, as IEEE 754 rounds
@@ -19,27 +22,36 @@ enum class Overflow : std::uint8_t {
 
 // Return how many finite inputs overflowed. Infinities stay infinities in both modes.
 std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow);
-std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to, Overflow overflow);
+std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to,
+                        Overflow overflow);
 
-// Exact.
+// Exact, but for NaNs (above).
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
+
+// A copy, bit for bit, NaNs too.
+void F32ToF32(const Backend& backend, In from, Out to);
 
 namespace ref {
 std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow);
-std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to, Overflow overflow);
+std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to,
+                        Overflow overflow);
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
+void F32ToF32(const Backend& backend, In from, Out to);
 }  // namespace ref
 
 namespace cpu {
 std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow);
-std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to, Overflow overflow);
+std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to,
+                        Overflow overflow);
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
+void F32ToF32(const Backend& backend, In from, Out to);
 }  // namespace cpu
 
-// The same by a view's dtype: F32 (a copy), F16 or BF16. CHECK the dtype.
+// The same by a view's dtype: F32 (a copy), F16 or BF16. CHECK the dtype, and that the view lies on
+// the backend's device.
 void Widen(const Backend& backend, const ConstView& from, Out to);
 std::uint64_t Narrow(const Backend& backend, In from, const View& to, Overflow overflow);
 

@@ -14,13 +14,16 @@ namespace slimgrad::kernels {
 // y[i] = value
 void Fill(const Backend& backend, float value, Out y);
 
-// y[i] = y[i] + weight * x[i]: one multiplication, one addition. A weight of 1 or -1 is exact.
+// y[i] = y[i] + weight * x[i]: one multiplication, one addition. A weight of 1 or -1 makes the
+// product exact.
 void AddScaled(const Backend& backend, In x, float weight, Out y);
 
 // y[i] = y[i] / divisor
 void Divide(const Backend& backend, float divisor, Out y);
 
-// How many elements are NaN or infinite; dtype F32, F16 or BF16 (CHECKed). The fp32 bits are read, nothing else.
+// How many elements are NaN or infinite; dtype F32, F16 or BF16, on the backend's device (CHECKed).
+// Reads the bits as integers: no floating-point operation, so no mode of the processor can change
+// the answer.
 std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x);
 
 namespace ref {

@@ -1,45 +1,49 @@
 // Blocks of 8-bit integers that share one scale: symmetric, absmax, codes -127 ... 127.
 //
-// absmax[b] = max |x| over the block (finite x). Let a block be tiny when absmax < 2^-96; p = tiny ? 2^64 : 1.
+// absmax[b] = max |x| over the block (finite x). Let a block be tiny when absmax < 2^-96; p = tiny
+// ? 2^64 : 1.
 //   encode  v = (x * p) * (127 / (absmax * p)); nearest: q = v rounded, ties to even;
-//           stochastic: q = floor(v + (r + 0.5) * 2^-16), r = Random16(key, i); then clamped to [-127, 127]; absmax 0: q = 0
-//   decode  q * ((absmax * p) / 127) * (1 / p)
-// each operation rounded to fp32 once. The power of two keeps 127 / absmax finite and the unit a normal number.
-// Spans: n codes, ceil(n / block) scales (CHECKed).
+//           stochastic: q = floor(v + (r + 0.5) * 2^-16), r = Random16(key, i), i counted over the
+//           whole call; then clamped to [-127, 127]; absmax 0: q = 0
+//   decode  (q * ((absmax * p) / 127)) * (1 / p)
+// each operation rounded to fp32 once. The power of two keeps 127 / absmax finite and the unit a
+// normal number. The grid of r biases a stochastic code by less than 2^-16. Spans: n codes, ceil(n
+// / block) scales, block > 0 (CHECKed); they do not overlap. Decoding takes any bytes: a scale that
+// is not finite decodes to what is not finite, a code of -128 to -128 units.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
+#include "core/random.h"
 #include "core/tensor.h"
 #include "kernels/backend.h"
-
-#include "core/random.h"
+#include "kernels/blocks.h"
 
 namespace slimgrad::kernels {
 
 enum class Rounding : std::uint8_t { kNearest, kStochastic };
 
 // `key` is read by stochastic rounding only.
-void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding, const RandomKey& key,
-                std::span<std::int8_t> codes, Out absmax);
+void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
+                const RandomKey& key, std::span<std::int8_t> codes, Out absmax);
 
 // y[i] = y[i] + weight * decoded[i]
-void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax, std::size_t block,
-                   float weight, Out y);
+void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
+                   std::size_t block, float weight, Out y);
 
 namespace ref {
-void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding, const RandomKey& key,
-                std::span<std::int8_t> codes, Out absmax);
-void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax, std::size_t block,
-                   float weight, Out y);
+void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
+                const RandomKey& key, std::span<std::int8_t> codes, Out absmax);
+void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
+                   std::size_t block, float weight, Out y);
 }  // namespace ref
 
 namespace cpu {
-void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding, const RandomKey& key,
-                std::span<std::int8_t> codes, Out absmax);
-void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax, std::size_t block,
-                   float weight, Out y);
+void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
+                const RandomKey& key, std::span<std::int8_t> codes, Out absmax);
+void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
+                   std::size_t block, float weight, Out y);
 }  // namespace cpu
 
 }  // namespace slimgrad::kernels

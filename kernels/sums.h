@@ -1,9 +1,11 @@
 // Sums of a fixed shape: the same bits for any SIMD width, thread count and device.
 //
-// LaneSum of a block of up to kSumBlock elements: 64 lanes, lane l adds elements l, l + 64, l + 128 ... in order (a lane
-// starts at +0); then lanes are joined by a fixed tree: for w = 32, 16, 8, 4, 2, 1: lane[l] += lane[l + w] for l < w.
-// Blocks longer than kSumBlock are cut into runs of kSumBlock from their start; the runs' sums are added in order.
-// Widening: an fp32 LaneSum that is not finite although its members are is formed again in fp64, in the same shape.
+// LaneSum of a block of up to kSumBlock elements: 64 lanes, lane l adds elements l, l + 64, l + 128
+// ... in order (a lane starts at +0); then lanes are joined by a fixed tree: for w = 32, 16, 8, 4,
+// 2, 1: lane[l] += lane[l + w] for l < w. Blocks longer than kSumBlock are cut into runs of
+// kSumBlock from their start; the runs' sums are added in order. Widening: an fp32 LaneSum whose
+// total is not finite is formed again as a whole in fp64, in the same shape (products too, where
+// members are products). What is not finite then has members that are not.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,8 @@ namespace slimgrad::kernels {
 inline constexpr std::size_t kSumLanes = 64;
 inline constexpr std::size_t kSumBlock = 4096;
 
-// Sum of x * x, of x * y and of (x - y)^2, all formed and summed in fp64 in the shape above. 0 for n = 0.
+// Sum of x * x, of x * y and of (x - y)^2 over spans of equal length (CHECKed): each operation in
+// fp64, the LaneSum of all elements as one block. +0 for n = 0. Never overflows for finite x and y.
 double SumSquares(const Backend& backend, In x);
 double Dot(const Backend& backend, In x, In y);
 double SumSquaredDifferences(const Backend& backend, In x, In y);

@@ -1,0 +1,39 @@
+// Private to the cpu kernels: how a loop is cut into tasks. The cut never depends on the executor,
+// tasks write disjoint memory, and nothing is allocated.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/backend.h"
+
+namespace slimgrad::kernels::cpu {
+
+// Elements a task: large enough to pay for a task, small enough to balance threads. A multiple of
+// 8, so that tasks over bits own whole bytes.
+inline constexpr std::size_t kTaskElements = std::size_t{1} << 15;
+
+// Calls run(begin, end) for consecutive ranges of [0, n), each of `step` items except the last one.
+template <class RunRange>
+void ForRanges(const Backend& backend, std::size_t n, std::size_t step, RunRange&& run) {
+  const std::size_t tasks = n / step + (n % step != 0);
+  backend.executor->ParallelFor(tasks, [&](std::size_t task) {
+    const std::size_t begin = task * step;
+    run(begin, begin + std::min(step, n - begin));
+  });
+}
+
+// The same for elements.
+template <class RunRange>
+void ForElements(const Backend& backend, std::size_t n, RunRange&& run) {
+  ForRanges(backend, n, kTaskElements, run);
+}
+
+// The same for items (rows, blocks) of `size` elements each.
+template <class RunRange>
+void ForItems(const Backend& backend, std::size_t items, std::size_t size, RunRange&& run) {
+  ForRanges(backend, items,
+            std::max<std::size_t>(1, kTaskElements / std::max<std::size_t>(1, size)), run);
+}
+
+}  // namespace slimgrad::kernels::cpu

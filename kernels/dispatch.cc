@@ -1,0 +1,182 @@
+// The public functions of all families: each picks the implementation of its backend's device. They
+// share one file since there is nothing else in them: the next device changes SLIMGRAD_DISPATCH
+// (kernels/backend.h) and no family.
+#include "core/check.h"
+#include "kernels/backend.h"
+#include "kernels/combine.h"
+#include "kernels/convert.h"
+#include "kernels/elementwise.h"
+#include "kernels/index_code.h"
+#include "kernels/low_rank.h"
+#include "kernels/quantize.h"
+#include "kernels/select.h"
+#include "kernels/sign.h"
+#include "kernels/sums.h"
+
+namespace slimgrad::kernels {
+
+// --- combine
+
+void Combine(const Backend& backend, CombineOp op, DType dtype,
+             std::span<const std::span<const std::byte>> inputs, std::span<std::byte> to) {
+  SLIMGRAD_DISPATCH(backend, Combine, op, dtype, inputs, to);
+}
+
+// --- convert
+
+std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to,
+                       Overflow overflow) {
+  SLIMGRAD_DISPATCH(backend, F32ToF16, from, to, overflow);
+}
+
+std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to,
+                        Overflow overflow) {
+  SLIMGRAD_DISPATCH(backend, F32ToBF16, from, to, overflow);
+}
+
+void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to) {
+  SLIMGRAD_DISPATCH(backend, F16ToF32, from, to);
+}
+
+void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to) {
+  SLIMGRAD_DISPATCH(backend, BF16ToF32, from, to);
+}
+
+void F32ToF32(const Backend& backend, In from, Out to) {
+  SLIMGRAD_DISPATCH(backend, F32ToF32, from, to);
+}
+
+void Widen(const Backend& backend, const ConstView& from, Out to) {
+  SLIMGRAD_CHECK(from.device == backend.device);
+  switch (from.dtype) {
+    case DType::kF16:
+      return F16ToF32(backend, from.As<half_bits>(), to);
+    case DType::kBF16:
+      return BF16ToF32(backend, from.As<bfloat16_bits>(), to);
+    default:
+      return F32ToF32(backend, from.As<float>(), to);
+  }
+}
+
+std::uint64_t Narrow(const Backend& backend, In from, const View& to, Overflow overflow) {
+  SLIMGRAD_CHECK(to.device == backend.device);
+  switch (to.dtype) {
+    case DType::kF16:
+      return F32ToF16(backend, from, to.As<half_bits>(), overflow);
+    case DType::kBF16:
+      return F32ToBF16(backend, from, to.As<bfloat16_bits>(), overflow);
+    default:
+      F32ToF32(backend, from, to.As<float>());
+      return 0;
+  }
+}
+
+// --- elementwise
+
+void Fill(const Backend& backend, float value, Out y) {
+  SLIMGRAD_DISPATCH(backend, Fill, value, y);
+}
+
+void AddScaled(const Backend& backend, In x, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, AddScaled, x, weight, y);
+}
+
+void Divide(const Backend& backend, float divisor, Out y) {
+  SLIMGRAD_DISPATCH(backend, Divide, divisor, y);
+}
+
+std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x) {
+  SLIMGRAD_CHECK(x.device == backend.device);
+  SLIMGRAD_DISPATCH(backend, CountNonFinite, x);
+}
+
+// --- index_code
+
+std::size_t DeltaEncode(const Backend& backend, std::span<const std::uint32_t> indices,
+                        std::span<std::uint8_t> code) {
+  SLIMGRAD_DISPATCH(backend, DeltaEncode, indices, code);
+}
+
+Status DeltaDecode(const Backend& backend, std::span<const std::uint8_t> code,
+                   std::span<std::uint32_t> indices) {
+  SLIMGRAD_DISPATCH(backend, DeltaDecode, code, indices);
+}
+
+// --- low_rank
+
+void MultiplyRight(const Backend& backend, In m, std::size_t rows, std::size_t cols, In q,
+                   std::size_t rank, Out p) {
+  SLIMGRAD_DISPATCH(backend, MultiplyRight, m, rows, cols, q, rank, p);
+}
+
+void MultiplyLeft(const Backend& backend, In m, std::size_t rows, std::size_t cols, In p,
+                  std::size_t rank, Out q) {
+  SLIMGRAD_DISPATCH(backend, MultiplyLeft, m, rows, cols, p, rank, q);
+}
+
+void AddOuter(const Backend& backend, In p, In q, std::size_t rows, std::size_t cols,
+              std::size_t rank, float weight, Out m) {
+  SLIMGRAD_DISPATCH(backend, AddOuter, p, q, rows, cols, rank, weight, m);
+}
+
+void Orthonormalize(const Backend& backend, std::size_t rows, std::size_t rank,
+                    const RandomKey& key, Out p) {
+  SLIMGRAD_DISPATCH(backend, Orthonormalize, rows, rank, key, p);
+}
+
+// --- quantize
+
+void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
+                const RandomKey& key, std::span<std::int8_t> codes, Out absmax) {
+  SLIMGRAD_DISPATCH(backend, Int8Encode, x, block, rounding, key, codes, absmax);
+}
+
+void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
+                   std::size_t block, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, Int8DecodeAdd, codes, absmax, block, weight, y);
+}
+
+// --- select
+
+void TopK(const Backend& backend, In x, std::span<std::uint32_t> indices, Out values) {
+  SLIMGRAD_DISPATCH(backend, TopK, x, indices, values);
+}
+
+Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices, In values,
+                  float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, ScatterAdd, indices, values, weight, y);
+}
+
+// --- sign
+
+void OneBitEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
+                  Out positive, Out negative) {
+  SLIMGRAD_DISPATCH(backend, OneBitEncode, x, block, bits, positive, negative);
+}
+
+void OneBitDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
+                     In negative, std::size_t block, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, OneBitDecodeAdd, bits, positive, negative, block, weight, y);
+}
+
+void ScaledSignEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
+                      Out scale) {
+  SLIMGRAD_DISPATCH(backend, ScaledSignEncode, x, block, bits, scale);
+}
+
+void ScaledSignDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
+                         std::size_t block, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, ScaledSignDecodeAdd, bits, scale, block, weight, y);
+}
+
+// --- sums
+
+double SumSquares(const Backend& backend, In x) { SLIMGRAD_DISPATCH(backend, SumSquares, x); }
+
+double Dot(const Backend& backend, In x, In y) { SLIMGRAD_DISPATCH(backend, Dot, x, y); }
+
+double SumSquaredDifferences(const Backend& backend, In x, In y) {
+  SLIMGRAD_DISPATCH(backend, SumSquaredDifferences, x, y);
+}
+
+}  // namespace slimgrad::kernels

@@ -1,0 +1,98 @@
+#include "sim/report/headline.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+#include "core/check.h"
+#include "sim/report/columns.h"
+#include "sim/report/format.h"
+
+namespace slimgrad::sim::report {
+namespace {
+
+constexpr double kTolerance = 0.01;  // of accuracy, as a fraction
+
+std::optional<double> Accuracy(const Row& row) {
+  if (!row.closed_loop || !row.closed_loop->failure.empty()) return std::nullopt;
+  return row.closed_loop->eval_accuracy;
+}
+
+// Bytes where there are several workers, else the payload.
+std::optional<double> Size(const Row& row) {
+  return row.sent_bytes ? row.sent_bytes : row.payload_bits;
+}
+
+const Row* Uncompressed(const Report& report) {
+  for (const Row& row : report.rows) {
+    if (row.spec == "none") return &row;
+  }
+  return nullptr;
+}
+
+std::string ShownIn(std::string_view column_name, const Report& report, const Row& row) {
+  for (const Column& column : Columns()) {
+    if (column.name == column_name) return Shown(column, {report, row, nullptr});
+  }
+  SLIMGRAD_CHECK(false);
+}
+
+}  // namespace
+
+std::string Headline(const Report& report) {
+  const Row* none = Uncompressed(report);
+  if (none == nullptr || !Accuracy(*none)) return "";
+  const double least = *Accuracy(*none) - kTolerance;
+  const Row* best = none;
+  for (const Row& row : report.rows) {
+    if (!Accuracy(row) || *Accuracy(row) < least || !Size(row)) continue;
+    if (!Size(*best) || *Size(row) < *Size(*best)) best = &row;
+  }
+  if (best == none) {
+    return "No compressor here sends less than none without losing more than one percentage point "
+           "of closed-loop accuracy.";
+  }
+  const bool traffic = best->sent_bytes.has_value();
+  return fmt::format(
+      "Fewest bytes within one percentage point of the uncompressed closed-loop accuracy "
+      "({} %): {}, with {} %, {}x smaller than 32-bit and {}x smaller than 16-bit {}. One run, one "
+      "seed.",
+      ThreeDigits(*Accuracy(*none) * 100), OneLine(best->label.empty() ? best->spec : best->label),
+      ThreeDigits(*Accuracy(*best) * 100),
+      ShownIn(traffic ? "traffic_ratio_32" : "payload_ratio_32", report, *best),
+      ShownIn(traffic ? "traffic_ratio_16" : "payload_ratio_16", report, *best),
+      traffic ? "traffic" : "payloads");
+}
+
+std::vector<std::string> RowNotes(const Report& report) {
+  std::vector<std::string> notes;
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    const Row& row = report.rows[i];
+    const auto add = [&](const std::string& text) {
+      notes.push_back(fmt::format("row {}: {}", i + 1, text));
+    };
+    if (!row.failure.empty()) add("failed: " + row.failure);
+    if (row.closed_loop && !row.closed_loop->failure.empty()) {
+      add("closed loop: " + row.closed_loop->failure);
+    }
+    if (row.open_loop && !row.open_loop->failure.empty()) {
+      add("open loop: " + row.open_loop->failure);
+    }
+    if (row.dense_fraction > 0 && !row.dense_reason.empty()) {
+      add(fmt::format("{} % of the parameters went uncompressed: {}",
+                      ThreeDigits(row.dense_fraction * 100), row.dense_reason));
+    }
+    if (row.saturated > 0) {
+      add(fmt::format("{} {} saturated at the largest that the wire type holds", row.saturated,
+                      row.saturated == 1 ? "value" : "values"));
+    }
+    if (row.skipped_steps > 0) {
+      add(fmt::format("{} {} skipped: a gradient held NaN or infinity", row.skipped_steps,
+                      row.skipped_steps == 1 ? "step" : "steps"));
+    }
+  }
+  return notes;
+}
+
+}  // namespace slimgrad::sim::report

@@ -29,10 +29,10 @@ Status CheckSgd(const OptimizerConfig& c) {
       Check(c.momentum >= 0 && c.momentum < 1, "momentum", "0 <= momentum < 1", c.momentum));
   SLIMGRAD_RETURN_IF_ERROR(
       Check(c.dampening >= 0 && c.dampening <= 1, "dampening", "0 <= dampening <= 1", c.dampening));
-  SLIMGRAD_RETURN_IF_ERROR(
-      Check(!c.nesterov || c.momentum > 0, "momentum", "> 0 with nesterov", c.momentum));
-  SLIMGRAD_RETURN_IF_ERROR(
-      Check(!c.nesterov || c.dampening == 0, "dampening", "0 with nesterov", c.dampening));
+  if (c.nesterov) {
+    SLIMGRAD_RETURN_IF_ERROR(Check(c.momentum > 0, "momentum", "> 0 with nesterov", c.momentum));
+    SLIMGRAD_RETURN_IF_ERROR(Check(c.dampening == 0, "dampening", "0 with nesterov", c.dampening));
+  }
   SLIMGRAD_RETURN_IF_ERROR(Check(c.beta1 == 0, "beta1", "0 for sgd", c.beta1));
   SLIMGRAD_RETURN_IF_ERROR(Check(c.beta2 == 0, "beta2", "0 for sgd", c.beta2));
   return Check(c.eps == 0, "eps", "0 for sgd", c.eps);
@@ -42,9 +42,11 @@ Status CheckAdam(const OptimizerConfig& c) {
   SLIMGRAD_RETURN_IF_ERROR(Check(c.beta1 >= 0 && c.beta1 < 1, "beta1", "0 <= beta1 < 1", c.beta1));
   SLIMGRAD_RETURN_IF_ERROR(Check(c.beta2 >= 0 && c.beta2 < 1, "beta2", "0 <= beta2 < 1", c.beta2));
   SLIMGRAD_RETURN_IF_ERROR(Check(c.eps > 0 && std::isfinite(c.eps), "eps", "a number > 0", c.eps));
-  SLIMGRAD_RETURN_IF_ERROR(Check(c.momentum == 0, "momentum", "0 for adam", c.momentum));
-  SLIMGRAD_RETURN_IF_ERROR(Check(c.dampening == 0, "dampening", "0 for adam", c.dampening));
-  return Check(!c.nesterov, "nesterov", "false for adam", 1);
+  const std::string kind(NameOf(c.kind));
+  SLIMGRAD_RETURN_IF_ERROR(Check(c.momentum == 0, "momentum", "0 for " + kind, c.momentum));
+  SLIMGRAD_RETURN_IF_ERROR(Check(c.dampening == 0, "dampening", "0 for " + kind, c.dampening));
+  if (!c.nesterov) return {};
+  return InvalidArgument("nesterov: expected false for " + kind + ", found true");
 }
 
 }  // namespace

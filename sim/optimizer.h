@@ -30,7 +30,7 @@ struct OptimizerConfig {
 
   // The averaged gradient is scaled to at most this 2-norm over all tensors; none: no clipping. >
   // 0.
-  std::optional<double> clip_global_norm;
+  std::optional<double> clip_global_norm = std::nullopt;
 };
 
 // "sgd", "adam", "adamw": the names that trace.json uses.

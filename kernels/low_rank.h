@@ -2,10 +2,11 @@
 // row-major and dense.
 //
 // m is rows x cols, p is rows x rank, q is cols x rank; rank <= min(rows, cols) (CHECKed, as are
-// the spans' lengths). Sums of products: each fp32 product rounded, then summed in fp32 as stated.
-// A sum that is not finite is formed again with products and sums in fp64, in the same order, then
-// rounded to fp32; if finite it saturates at the largest finite fp32. The spans of one call do not
-// overlap.
+// the spans' lengths). The spans of one call do not overlap.
+//
+// Sums of products: each fp32 product rounded, then summed in fp32 as stated. A sum that is not
+// finite is formed again with products and sums in fp64, in the same order, then rounded to fp32;
+// if finite it saturates at the largest finite fp32.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +33,23 @@ void AddOuter(const Backend& backend, In p, In q, std::size_t rows, std::size_t 
 
 // Makes the columns of the rows x rank matrix p orthonormal, rank <= rows (CHECKed), in order:
 // Gram-Schmidt done twice (Giraud et al. 2005), since once loses orthogonality where columns are
-// nearly dependent. For column v:
-//   1. normalize: v = v / |v|;  2. project;  3. normalize;  4. project;  5. normalize.
-// normalize: |v| = sqrt(LaneSum over rows of v[i]^2), each element divided, all in fp64, then
-// rounded to fp32. project: for groups of up to kProjectColumns earlier columns q, in order: all
-// their parts = LaneSum of q[i] * v[i], then
-//   v[i] = ((v[i] - part0 * q0[i]) - part1 * q1[i]) ..., all in fp64, rounded to fp32 once a group.
+// nearly dependent. The steps for a column v, each in fp64 and then rounded to fp32:
+//
+//   1. normalize, 2. project, 3. normalize, 4. project, 5. normalize
+//   normalize  v[i] = v[i] / |v|, |v| = sqrt(LaneSum over rows of v[i] * v[i])
+//   project    for groups of up to kProjectColumns earlier columns q, in order:
+//              all part_k = LaneSum over rows of q_k[i] * v[i], then
+//              v[i] = ((v[i] - part_0 * q_0[i]) - part_1 * q_1[i]) ..., rounded once a group
+//
 // A column that is zero at 1, or shorter than 2^-20 at 3 (it depends on those before it), is
-// replaced by a random direction, v[i] = Uniform(key, attempt * rows * rank + i * rank + column) -
-// 0.5 with attempt = 0, 1, ... until one passes, made orthonormal likewise: the result is always a
-// basis, also for p = 0. p is finite (what is not, stays not finite).
+// replaced by a random direction and starts again at 1:
+//
+//   v[i] = Uniform(key, attempt * rows * rank + i * rank + column) - 0.5, attempt = 0, 1, ...
+//
+// until one passes, so the result is always a basis, also for p = 0. p is finite; what is not
+// leaves a result that is not.
 inline constexpr std::size_t kProjectColumns = 64;
+
 void Orthonormalize(const Backend& backend, std::size_t rows, std::size_t rank,
                     const RandomKey& key, Out p);
 

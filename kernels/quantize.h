@@ -1,15 +1,20 @@
 // Blocks of 8-bit integers that share one scale: symmetric, absmax, codes -127 ... 127.
 //
-// absmax[b] = max |x| over the block (finite x). Let a block be tiny when absmax < 2^-96; p = tiny
-// ? 2^64 : 1.
-//   encode  v = (x * p) * (127 / (absmax * p)); nearest: q = v rounded, ties to even;
-//           stochastic: q = floor(v + (r + 0.5) * 2^-16), r = Random16(key, i), i counted over the
-//           whole call; then clamped to [-127, 127]; absmax 0: q = 0
+// absmax[b] = max |x| over the block (finite x). A block is tiny when absmax < 2^-96;
+// p is 2^64 in a tiny block, else 1.
+//
+//   encode  v = (x * p) * (127 / (absmax * p))
+//           nearest: q = v rounded, ties to even
+//           stochastic: q = floor(v + (r + 0.5) * 2^-16), r = Random16(key, i), i over the call
+//           then q is clamped to [-127, 127]; where absmax is 0, q = 0
 //   decode  (q * ((absmax * p) / 127)) * (1 / p)
+//
 // each operation rounded to fp32 once. The power of two keeps 127 / absmax finite and the unit a
-// normal number. The grid of r biases a stochastic code by less than 2^-16. Spans: n codes, ceil(n
-// / block) scales, block > 0 (CHECKed); they do not overlap. Decoding takes any bytes: a scale that
-// is not finite decodes to what is not finite, a code of -128 to -128 units.
+// normal number. The grid of r biases a stochastic code by less than 2^-16.
+//
+// Spans: n codes, ceil(n / block) scales, block > 0 (CHECKed); they do not overlap. Decoding takes
+// any bytes: a scale that is not finite decodes to what is not finite, a code of -128
+// to -128 units.
 #pragma once
 
 #include <cstdint>

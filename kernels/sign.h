@@ -2,11 +2,14 @@
 // one may be shorter.
 //
 // Bits: bit i % 8 of byte i / 8 is set where x[i] >= 0 (also -0.0); the spare bits of the last byte
-// are 0. Block means: LaneSum of the members (kernels/sums.h) / their count (rounded to fp32), with
-// the widening described there; a widened sum is divided in fp64, then rounded to fp32, so a mean
-// of finite values is finite. +0 where a block has no member of that sign. x is finite; a NaN would
-// count as negative. Spans: ceil(n / 8) bytes of bits, ceil(n / block) levels, block > 0 (CHECKed);
-// they do not overlap. Decoding takes any bytes and never reads the spare bits.
+// are 0. x is finite; a NaN would count as negative.
+//
+// Block means: LaneSum of the members (kernels/sums.h) / their count (rounded to fp32), with the
+// widening described there; a widened sum is divided in fp64, then rounded to fp32, so a mean of
+// finite values is finite. +0 where a block has no member of that sign.
+//
+// Spans: ceil(n / 8) bytes of bits, ceil(n / block) levels, block > 0 (CHECKed); they do not
+// overlap. Decoding takes any bytes and never reads the spare bits.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,47 @@
+#include "core/check.h"
+#include "kernels/convert.h"
+#include "kernels/ref_small_float.h"
+
+namespace slimgrad::kernels::ref {
+namespace {
+
+template <class Bits>
+std::uint64_t Narrow(const SmallFloat& format, In from, std::span<Bits> to, Overflow overflow) {
+  SLIMGRAD_CHECK(from.size() == to.size());
+  std::uint64_t overflowed = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const Rounded rounded = ToSmallFloat(format, from[i], overflow == Overflow::kSaturate);
+    to[i] = Bits{rounded.code};
+    if (rounded.overflowed) ++overflowed;
+  }
+  return overflowed;
+}
+
+}  // namespace
+
+std::uint64_t F32ToF16(const Backend&, In from, std::span<half_bits> to, Overflow overflow) {
+  return Narrow(kHalf, from, to, overflow);
+}
+
+std::uint64_t F32ToBF16(const Backend&, In from, std::span<bfloat16_bits> to, Overflow overflow) {
+  return Narrow(kBrain, from, to, overflow);
+}
+
+void F16ToF32(const Backend&, std::span<const half_bits> from, Out to) {
+  SLIMGRAD_CHECK(from.size() == to.size());
+  for (std::size_t i = 0; i < from.size(); ++i)
+    to[i] = FromSmallFloat(kHalf, static_cast<std::uint16_t>(from[i]));
+}
+
+void BF16ToF32(const Backend&, std::span<const bfloat16_bits> from, Out to) {
+  SLIMGRAD_CHECK(from.size() == to.size());
+  for (std::size_t i = 0; i < from.size(); ++i)
+    to[i] = FromSmallFloat(kBrain, static_cast<std::uint16_t>(from[i]));
+}
+
+void F32ToF32(const Backend&, In from, Out to) {
+  SLIMGRAD_CHECK(from.size() == to.size());
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i];
+}
+
+}  // namespace slimgrad::kernels::ref

@@ -1,0 +1,40 @@
+#include <cmath>
+
+#include "core/check.h"
+#include "kernels/elementwise.h"
+#include "kernels/ref_small_float.h"
+
+namespace slimgrad::kernels::ref {
+
+void Fill(const Backend&, float value, Out y) {
+  for (float& element : y) element = value;
+}
+
+void AddScaled(const Backend&, In x, float weight, Out y) {
+  SLIMGRAD_CHECK(x.size() == y.size());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const float product = weight * x[i];
+    y[i] = y[i] + product;
+  }
+}
+
+void Divide(const Backend&, float divisor, Out y) {
+  for (float& element : y) element = element / divisor;
+}
+
+std::uint64_t CountNonFinite(const Backend&, const ConstView& x) {
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < x.numel; ++i) {
+    float value = 0;
+    if (x.dtype == DType::kF16)
+      value = FromSmallFloat(kHalf, static_cast<std::uint16_t>(x.As<half_bits>()[i]));
+    else if (x.dtype == DType::kBF16)
+      value = FromSmallFloat(kBrain, static_cast<std::uint16_t>(x.As<bfloat16_bits>()[i]));
+    else
+      value = x.As<float>()[i];
+    if (std::isnan(value) || std::isinf(value)) ++count;
+  }
+  return count;
+}
+
+}  // namespace slimgrad::kernels::ref

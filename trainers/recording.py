@@ -112,7 +112,7 @@ class Recording:
         timing["ready_us"][step, rank] = ready.us
         dtype = _TORCH_DTYPES[self.dtype]
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
-        return [gradient.to(dtype).float() for gradient in gradients], float(loss)
+        return [gradient.to(dtype).float() for gradient in gradients], float(loss.detach())
 
     def _update(self, step, total, timing):
         """Averages, clips and applies one step's summed gradients."""

@@ -94,7 +94,7 @@ class ChainModel final : public Model {
       const std::size_t rows = std::min(kChunkRows, batch.rows - begin);
       const In inputs = batch.inputs.subspan(begin * features(), rows * features());
       Forward(weights, inputs, rows);
-      for (std::size_t r = 0; r < rows; ++r) loss += LossGradient(batch, begin + r, Row(r));
+      for (std::size_t r = 0; r < rows; ++r) loss += LossGradient(batch, begin, r);
       Backward(weights, inputs, rows, gradients);
     }
     return loss / static_cast<double>(batch.rows);
@@ -177,12 +177,17 @@ class ChainModel final : public Model {
     }
   }
 
-  // The loss of `row` of the batch; turns its logits into the mean loss's derivative by them.
-  double LossGradient(const Batch& batch, std::size_t row, Out logits) const {
-    const std::size_t label = LabelOf(batch, row, classes());
-    const double loss = SoftmaxInPlace(logits, label);
-    logits[label] -= 1;
-    for (float& z : logits) z /= static_cast<float>(batch.rows);
+  // The loss of row r of the chunk that starts at row `begin` of the batch; its row of delta_
+  // becomes the derivative of the batch's mean loss by the logits. These stay as they are: the last
+  // op may need its output.
+  double LossGradient(const Batch& batch, std::size_t begin, std::size_t r) {
+    const std::size_t label = LabelOf(batch, begin + r, classes());
+    const Out logits = Row(r);
+    const Out delta = Out(delta_).subspan(r * classes(), classes());
+    std::copy(logits.begin(), logits.end(), delta.begin());
+    const double loss = SoftmaxInPlace(delta, label);
+    delta[label] -= 1;
+    for (float& d : delta) d /= static_cast<float>(batch.rows);
     return loss;
   }
 
@@ -190,7 +195,6 @@ class ChainModel final : public Model {
   // logits.
   void Backward(std::span<const In> weights, In inputs, std::size_t rows,
                 std::span<const Out> gradients) {
-    std::copy_n(outputs_.back().begin(), rows * classes(), delta_.begin());
     for (std::size_t i = layers_.size(); i-- > first_linear_;) {
       const Layer& layer = layers_[i];
       const Out delta = Out(delta_).first(rows * layer.out);

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/backend.h"
+#include "kernels/sums.h"
+
 namespace slimgrad::sim {
 namespace {
 
@@ -105,9 +108,7 @@ void Optimizer::Step(double learning_rate, std::span<const In> averaged_gradient
 float Optimizer::ClipFactor(std::span<const In> gradients) const {
   if (!config_.clip_global_norm) return 1;
   double squares = 0;
-  for (const In gradient : gradients) {
-    for (const double g : gradient) squares += g * g;
-  }
+  for (const In gradient : gradients) squares += kernels::SumSquares(Backend{}, gradient);
   return static_cast<float>(std::min(1.0, *config_.clip_global_norm / (std::sqrt(squares) + 1e-6)));
 }
 

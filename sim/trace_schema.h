@@ -74,9 +74,9 @@ struct TraceSchema {
 };
 
 // Checks every rule of docs/trace_format.md that concerns trace.json alone, the fit of the graph to
-// the tensors included. Errors read "trace.json: optimizer.momentum: expected a number in [0, 1),
-// found 1.5".
-Result<TraceSchema> ParseTraceSchema(std::string_view json);
+// the tensors included. `origin` names the file in errors, which read "trace.json:
+// optimizer.momentum: expected a number in [0, 1), found 1.5".
+Result<TraceSchema> ParseTraceSchema(std::string_view json, std::string_view origin = kTraceJson);
 
 // JSON that ParseTraceSchema reads back to an equal schema, sorted keys, two-space indentation, a
 // newline at the end. kInvalidArgument where it would not be read back.

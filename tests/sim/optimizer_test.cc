@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/trace.h"
+
 namespace slimgrad::sim {
 namespace {
 
@@ -155,6 +157,47 @@ TEST(OptimizerDeathTest, RefusesSpansThatDoNotFit) {
   const std::vector<Out> out = {two};
   EXPECT_DEATH(optimizer.Step(1, short_in, out), "check failed");
   EXPECT_DEATH(optimizer.Step(1, {}, out), "check failed");
+}
+
+// The mean over ranks of the recorded gradients, in rank order. Sized as the weights.
+std::vector<std::vector<float>> AveragedGradients(const Trace& trace, std::int64_t step) {
+  std::vector<std::vector<float>> sum;
+  const std::int64_t world = trace.schema().world_size;
+  for (std::int64_t rank = 0; rank < world; ++rank) {
+    const auto gradients = trace.Gradients(step, rank);
+    EXPECT_TRUE(gradients.ok()) << gradients.status().message();
+    for (std::size_t t = 0; t < trace.tensors().size(); ++t) {
+      const auto g = gradients->tensors()[t].As<float>();
+      if (rank == 0) sum.emplace_back(g.size());
+      for (std::size_t i = 0; i < g.size(); ++i) sum[t][i] += g[i];
+    }
+  }
+  for (auto& tensor : sum) {
+    for (float& g : tensor) g /= static_cast<float>(world);
+  }
+  return sum;
+}
+
+TEST(OptimizerTest, RecordedGradientsReproduceTheRecordedFinalWeights) {
+  const auto trace = Trace::Open("traces/digits_mlp");
+  ASSERT_TRUE(trace.ok()) << trace.status().message();
+  std::vector<std::vector<float>> weights;
+  for (const In tensor : trace->initial_weights())
+    weights.emplace_back(tensor.begin(), tensor.end());
+  Optimizer optimizer(trace->schema().optimizer, trace->tensors());
+  for (std::int64_t step = 0; step < trace->schema().steps; ++step) {
+    const auto gradients = AveragedGradients(*trace, step);
+    optimizer.Step(trace->schema().learning_rates[static_cast<std::size_t>(step)],
+                   std::vector<In>(gradients.begin(), gradients.end()),
+                   std::vector<Out>(weights.begin(), weights.end()));
+  }
+  ASSERT_EQ(trace->final_weights().size(), weights.size());
+  for (std::size_t t = 0; t < weights.size(); ++t) {
+    for (std::size_t i = 0; i < weights[t].size(); ++i) {
+      const float recorded = trace->final_weights()[t][i];
+      ASSERT_NEAR(weights[t][i], recorded, 1e-5 + 1e-5 * std::abs(recorded));
+    }
+  }
 }
 
 TEST(OptimizerTest, ValidConfigs) {

@@ -8,11 +8,13 @@
 //   };
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "core/buffer.h"
@@ -33,7 +35,7 @@ class FieldVisitor {
     Field(Path(name), kDTypeOf<T>, std::as_writable_bytes(field.span()));
   }
   template <class T>
-    requires requires { kDTypeOf<T>; }
+    requires std::is_arithmetic_v<T>
   void operator()(std::string_view name, T& scalar) {
     Field(Path(name), kDTypeOf<T>, std::as_writable_bytes(std::span(&scalar, 1)));
   }

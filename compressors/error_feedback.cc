@@ -1,0 +1,69 @@
+// error_feedback(C): sends C(g + e) and keeps e = g + e - what was sent (Seide et al. 2014; Karimireddy et al. 2019,
+// algorithm 2), in units of the gradient. Nothing is lost: what was averaged plus what is kept is what came in.
+#include "compressors/api/registry.h"
+#include "kernels/elementwise.h"
+
+namespace slimgrad {
+namespace {
+
+class ErrorFeedback {
+ public:
+  struct State {
+    Buffer<float> residual;  // within a step: the corrected gradient g + e
+    slimgrad::State inner;
+    void Fields(FieldVisitor& visit) {
+      visit("residual", residual);
+      visit("inner", inner);
+    }
+  };
+
+  explicit ErrorFeedback(Compressor inner) : inner_(std::move(inner)) {}
+
+  Result<Plan> MakePlan(const TensorSpec& tensor) const {
+    SLIMGRAD_ASSIGN_OR_RETURN(Plan plan, inner_.MakePlan(tensor));
+    // The inner claims are about g + e; with memory, no single step is unbiased or contractive in g.
+    plan.traits = {.fixed_size = plan.traits.fixed_size, .exact = plan.traits.exact};
+    return plan;
+  }
+
+  State Init(const Context& context) const {
+    return {Buffer<float>(context.tensor->numel()), inner_.Init(context)};
+  }
+
+  void Send(int round, In x, State& state, const Context& context, Payload& payload) const {
+    const Out corrected = state.residual.span();
+    if (round == 0) kernels::AddScaled(context.backend, x, 1.0F, corrected);
+    inner_.Send(round, corrected, state.inner, context, payload);
+    if (inner_.codec()) Subtract(payload.view(), state, context);
+  }
+
+  Status Receive(int round, const Inbox& inbox, State& state, const Context& context, Out average) const {
+    SLIMGRAD_RETURN_IF_ERROR(inner_.Receive(round, inbox, state.inner, context, average));
+    if (inner_.codec()) return {};
+    SLIMGRAD_ASSIGN_OR_RETURN(const Plan plan, inner_.MakePlan(*context.tensor));
+    if (static_cast<std::size_t>(round) + 1 < plan.rounds.size()) return {};
+    return inner_.SubtractSent(inbox.own, state.inner, context, state.residual.span());
+  }
+
+  Status SubtractSent(const PayloadView& own, State& state, const Context& context, Out y) const {
+    return inner_.SubtractSent(own, state.inner, context, y);
+  }
+
+ private:
+  // A codec's payload says at once what it stands for, so the residual is settled before anything is sent.
+  void Subtract(const PayloadView& own, State& state, const Context& context) const {
+    SLIMGRAD_CHECK(inner_.SubtractSent(own, state.inner, context, state.residual.span()).ok());
+  }
+
+  Compressor inner_;
+};
+
+SLIMGRAD_METHOD(error_feedback) {
+  return {.summary = "carries what was not sent to the next step",
+          .reference = "Seide et al. 2014; Karimireddy et al. 2019",
+          .example = "error_feedback(top_k(ratio=0.01)|delta_index)",
+          .wrap = [](const Arguments& a) -> Result<Compressor> { return Compressor(ErrorFeedback(a.inner())); }};
+}
+
+}  // namespace
+}  // namespace slimgrad

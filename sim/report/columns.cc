@@ -1,10 +1,10 @@
 #include "sim/report/columns.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <cmath>
 #include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/check.h"
 #include "sim/report/format.h"
@@ -127,7 +127,8 @@ void AddBytes(std::vector<Column>& columns) {
                        meaning,
                        get});
   };
-  add("payload_bits", "bits/parameter", Better::kLess, Table::kBytes, "payload", "", "bits/par",
+  add("payload_bits", "bits/parameter", Better::kLess, Table::kBytes, "payload a", "parameter",
+      "bits",
       "Size of what one worker encodes, headers and indices included, divided by the number of "
       "parameters. Uncompressed fp32 is 32.",
       [](const Source& s) { return From(s.row.payload_bits); });
@@ -389,20 +390,27 @@ const std::vector<Column>& Columns() {
   return *kColumns;
 }
 
+std::string FullHeading(const Column& column) {
+  const bool in_a_loop = column.section == Section::kClosed || column.section == Section::kOpen;
+  if (column.heading[1].empty()) return std::string(column.heading[0]);
+  return fmt::format("{}{} {}", column.heading[0], in_a_loop ? "-loop" : "", column.heading[1]);
+}
+
+bool In(Table table, const Column& column, const Report& report) {
+  if (column.table == table) return true;
+  if (table != Table::kBytes) return false;
+  return column.table ==
+         (report.world_size > 1 ? Table::kBytesIfMoreRanks : Table::kBytesIfOneRank);
+}
+
 std::string_view Title(Section section) {
   switch (section) {
-    case Section::kName:
-      return "Names";
-    case Section::kSent:
-      return "Bytes";
-    case Section::kError:
-      return "Gradient error";
-    case Section::kClosed:
-      return "Closed loop";
-    case Section::kOpen:
-      return "Open loop";
-    case Section::kSpeed:
-      return "Speed";
+    case Section::kName: return "Names";
+    case Section::kSent: return "Bytes";
+    case Section::kError: return "Gradient error";
+    case Section::kClosed: return "Closed loop";
+    case Section::kOpen: return "Open loop";
+    case Section::kSpeed: return "Speed";
   }
   SLIMGRAD_CHECK(false);
 }

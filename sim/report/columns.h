@@ -47,6 +47,12 @@ struct Column {
 
 const std::vector<Column>& Columns();
 
+// Both heading lines in one, where there is room: "closed-loop accuracy".
+std::string FullHeading(const Column& column);
+
+// Whether the column is part of a terminal table of this report; `table` is kBytes, kError or kEnd.
+bool In(Table table, const Column& column, const Report& report);
+
 // "Bytes", "Gradient error", ... for people.
 std::string_view Title(Section section);
 

@@ -1,8 +1,8 @@
 // report.csv: RFC 4180, a header line of "name [unit]", one line a row. The values over steps and
 // per tensor are in report.json alone.
-#include <fmt/format.h>
-
 #include <string>
+
+#include <fmt/format.h>
 
 #include "sim/report/columns.h"
 #include "sim/report/report.h"

@@ -1,9 +1,9 @@
 #include "sim/report/format.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstdlib>
+
+#include <fmt/format.h>
 
 #include "core/check.h"
 

@@ -1,9 +1,9 @@
 #include "sim/report/headline.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "core/check.h"
 #include "sim/report/columns.h"

@@ -2,9 +2,10 @@
 #include "sim/report/json.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "sim/report/columns.h"
 #include "sim/report/report.h"
@@ -17,12 +18,9 @@ constexpr int kVersion = 1;
 
 std::string_view BetterText(Better better) {
   switch (better) {
-    case Better::kLess:
-      return "less";
-    case Better::kMore:
-      return "more";
-    case Better::kNeither:
-      break;
+    case Better::kLess: return "less";
+    case Better::kMore: return "more";
+    case Better::kNeither: break;
   }
   return "neither";
 }

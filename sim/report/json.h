@@ -1,8 +1,9 @@
 // Pieces of JSON that the files and the HTML page share.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include <nlohmann/json.hpp>
 
 #include "sim/report/columns.h"
 

@@ -1,10 +1,10 @@
 // The terminal's rendering: three tables, one a question. Plain ASCII but for what names hold.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "sim/report/columns.h"
 #include "sim/report/format.h"
@@ -40,17 +40,10 @@ struct Cells {
   std::size_t width;
 };
 
-bool In(const Column& column, Table table, const Report& report) {
-  if (column.table == table) return true;
-  if (table != Table::kBytes) return false;
-  return column.table ==
-         (report.world_size > 1 ? Table::kBytesIfMoreRanks : Table::kBytesIfOneRank);
-}
-
 std::vector<Cells> Fill(const Report& report, const Timings* timings, Table table) {
   std::vector<Cells> all;
   for (const Column& column : Columns()) {
-    if (!In(column, table, report)) continue;
+    if (!In(table, column, report)) continue;
     Cells cells{&column, {}, kLeastCell};
     for (const Row& row : report.rows) {
       cells.rows.push_back(Shown(column, {report, row, FindTiming(timings, row)}));
@@ -164,7 +157,8 @@ std::string ToText(const Report& report, const Timings* timings, int width) {
   const std::size_t name_width = report::NameWidth(report, tables, columns);
   std::string out = report::Provenance(report, columns);
   out +=
-      report::Print(report, tables[0], "WHAT IS SENT a step by a worker, and what the model still learns", name_width);
+      report::Print(report, tables[0],
+                    "WHAT IS SENT a step by a worker, and what the model still learns", name_width);
   out += report::Print(report, tables[1],
                        fmt::format("WHAT IS LOST a step, of the averaged gradient ({} loop)",
                                    report.measured_in == Loop::kOpen ? "open" : "closed"),

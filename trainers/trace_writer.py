@@ -6,6 +6,7 @@ Single-threaded. The same calls with the same values write the same bytes.
 
 import json
 import math
+import numbers
 import os
 import re
 import shutil
@@ -127,13 +128,14 @@ def check_directory(directory):
 
 
 def _check_number(field, value, good, expected):
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not (number and math.isfinite(value) and good(value)):
         raise TraceError(f"{field}: expected {expected}, found {value!r}")
 
 
 def _check_count(field, value, high):
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= high:
+    count = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not (count and 1 <= value <= high):
         raise TraceError(f"{field}: expected a whole number from 1 to {high}, found {value!r}")
 
 
@@ -188,6 +190,11 @@ def _check_tensors(tensors):
         if len(shape) > 8 or any(int(size) < 0 for size in shape):
             raise TraceError(
                 f"tensors.{name}: expected a shape of at most 8 sizes >= 0, found {tuple(shape)}")
+
+
+def _json(value):
+    # numpy's scalars become Python's
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, default=lambda x: x.item())
 
 
 class TraceWriter:
@@ -333,8 +340,7 @@ class TraceWriter:
                         f"steps: expected {steps * world} gradient files, found "
                         f"{len(self._written)}: step {step}, rank {rank} is missing")
         with open(os.path.join(self._temporary, "trace.json"), "w", encoding="utf-8") as file:
-            lines = (f"{json.dumps(key)}: {json.dumps(value, allow_nan=False, ensure_ascii=False)}"
-                     for key, value in self._trace.items())
+            lines = [f"{json.dumps(key)}: {_json(value)}" for key, value in self._trace.items()]
             file.write("{" + ",\n ".join(lines) + "}\n")
         mask = os.umask(0)
         os.umask(mask)

@@ -145,6 +145,16 @@ class Writing(InTemporaryFolder):
         self.assertEqual(trace.gradients(1, 1)["b"], 1)
         self.assertEqual(replay.read_tensors(self.folder + "/initial.safetensors")["b"][0], "F32")
 
+    def test_numpy_numbers_are_numbers(self):
+        with _writer(self.folder,
+                     world_size=np.int64(2),
+                     learning_rates=list(np.array([0.5, 0.25], np.float32)),
+                     optimizer={"kind": "sgd", "momentum": np.float32(0.5)}) as trace:
+            _fill(trace)
+        found = replay.Trace(self.folder).json
+        self.assertEqual((found["world_size"], found["learning_rates"]), (2, [0.5, 0.25]))
+        self.assertEqual(found["optimizer"], {"kind": "sgd", "momentum": 0.5})
+
     def test_an_empty_folder_is_filled(self):
         os.mkdir(self.folder)
         with _writer(self.folder) as trace:

@@ -15,13 +15,12 @@ namespace slimgrad::kernels {
 
 enum class CombineOp : std::uint8_t {
   // ((x0 + x1) + x2 ...) / n: fp32 sums in rank order, one fp32 division, one rounding to the
-  // dtype. Where the fp32 sum
-  // is not finite, the element is summed and divided in fp64 instead, in the same order, and
-  // rounded to fp32 first. What
-  // rounds beyond the dtype's largest finite value saturates there, so a mean of finite values is
-  // finite, for any n.
-  // With infinite or NaN inputs it is what IEEE 754 says; a NaN is the positive quiet one without
-  // payload.
+  // dtype.
+  // Where the fp32 sum is not finite, the element is summed and divided in fp64 instead, in the
+  // same
+  // order, and rounded to fp32 first. What rounds beyond the dtype's largest finite value saturates
+  // there: a mean of finite values is finite, for any n. With infinite or NaN inputs it is what
+  // IEEE 754 says; a NaN is the positive quiet one without payload.
   kMean,  // F32, F16, BF16
   // Modulo 2^bits: the sender leaves headroom.
   kSum,  // I32 (two's complement), U64
@@ -47,10 +46,8 @@ constexpr bool CanCombine(CombineOp op, DType dtype) {
   switch (op) {
     case CombineOp::kMean:
       return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-    case CombineOp::kSum:
-      return dtype == DType::kI32 || dtype == DType::kU64;
-    case CombineOp::kMax:
-      return dtype == DType::kF32 || dtype == DType::kU8;
+    case CombineOp::kSum: return dtype == DType::kI32 || dtype == DType::kU64;
+    case CombineOp::kMax: return dtype == DType::kF32 || dtype == DType::kU8;
   }
   return false;
 }

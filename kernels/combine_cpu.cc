@@ -106,16 +106,12 @@ void CombineRange(CombineOp op, DType dtype, Inputs inputs, std::span<std::byte>
     case DType::kF32:
       if (op == CombineOp::kMean) return Mean<F32>(inputs, to, begin, end);
       return Fold<float>(inputs, to, begin, end, max);
-    case DType::kF16:
-      return Mean<F16>(inputs, to, begin, end);
-    case DType::kBF16:
-      return Mean<BF16>(inputs, to, begin, end);
+    case DType::kF16: return Mean<F16>(inputs, to, begin, end);
+    case DType::kBF16: return Mean<BF16>(inputs, to, begin, end);
     case DType::kI32:  // as unsigned: wraps
       return Fold<std::uint32_t>(inputs, to, begin, end, sum);
-    case DType::kU64:
-      return Fold<std::uint64_t>(inputs, to, begin, end, sum);
-    default:
-      return Fold<std::uint8_t>(inputs, to, begin, end, max);
+    case DType::kU64: return Fold<std::uint64_t>(inputs, to, begin, end, sum);
+    default: return Fold<std::uint8_t>(inputs, to, begin, end, max);
   }
 }
 

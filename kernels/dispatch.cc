@@ -49,25 +49,18 @@ void F32ToF32(const Backend& backend, In from, Out to) {
 void Widen(const Backend& backend, const ConstView& from, Out to) {
   SLIMGRAD_CHECK(from.device == backend.device);
   switch (from.dtype) {
-    case DType::kF16:
-      return F16ToF32(backend, from.As<half_bits>(), to);
-    case DType::kBF16:
-      return BF16ToF32(backend, from.As<bfloat16_bits>(), to);
-    default:
-      return F32ToF32(backend, from.As<float>(), to);
+    case DType::kF16: return F16ToF32(backend, from.As<half_bits>(), to);
+    case DType::kBF16: return BF16ToF32(backend, from.As<bfloat16_bits>(), to);
+    default: return F32ToF32(backend, from.As<float>(), to);
   }
 }
 
 std::uint64_t Narrow(const Backend& backend, In from, const View& to, Overflow overflow) {
   SLIMGRAD_CHECK(to.device == backend.device);
   switch (to.dtype) {
-    case DType::kF16:
-      return F32ToF16(backend, from, to.As<half_bits>(), overflow);
-    case DType::kBF16:
-      return F32ToBF16(backend, from, to.As<bfloat16_bits>(), overflow);
-    default:
-      F32ToF32(backend, from, to.As<float>());
-      return 0;
+    case DType::kF16: return F32ToF16(backend, from, to.As<half_bits>(), overflow);
+    case DType::kBF16: return F32ToBF16(backend, from, to.As<bfloat16_bits>(), overflow);
+    default: F32ToF32(backend, from, to.As<float>()); return 0;
   }
 }
 

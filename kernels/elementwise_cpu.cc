@@ -49,12 +49,9 @@ void Divide(const Backend& backend, float divisor, Out y) {
 
 std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x) {
   switch (x.dtype) {
-    case DType::kF32:
-      return CountExponent<std::uint32_t>(backend, x.As<float>(), 0x7F800000);
-    case DType::kF16:
-      return CountExponent<std::uint16_t>(backend, x.As<half_bits>(), 0x7C00);
-    case DType::kBF16:
-      return CountExponent<std::uint16_t>(backend, x.As<bfloat16_bits>(), 0x7F80);
+    case DType::kF32: return CountExponent<std::uint32_t>(backend, x.As<float>(), 0x7F800000);
+    case DType::kF16: return CountExponent<std::uint16_t>(backend, x.As<half_bits>(), 0x7C00);
+    case DType::kBF16: return CountExponent<std::uint16_t>(backend, x.As<bfloat16_bits>(), 0x7F80);
     default:
       SLIMGRAD_CHECK(x.dtype == DType::kF32 || x.dtype == DType::kF16 || x.dtype == DType::kBF16);
       return 0;

@@ -1,5 +1,4 @@
-// Ascending indices as gaps in LEB128: 7 bits a byte, low bits first, the high bit says that more
-// follow.
+// Ascending indices as gaps in LEB128: 7 bits a byte, low bits first; the high bit: more follow.
 //
 // The first gap is indices[0], the others indices[j] - indices[j-1] - 1, so what decodes always
 // ascends strictly.

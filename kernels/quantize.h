@@ -7,14 +7,15 @@
 //           nearest: q = v rounded, ties to even
 //           stochastic: q = floor(v + (r + 0.5) * 2^-16), r = Random16(key, i), i over the call
 //           then q is clamped to [-127, 127]; where absmax is 0, q = 0
-//   decode  (q * ((absmax * p) / 127)) * (1 / p)
+//   decode  (q * ((absmax * p) / 127)) * (1 / p), then clamped to [-absmax, absmax]
 //
 // each operation rounded to fp32 once. The power of two keeps 127 / absmax finite and the unit a
-// normal number. The grid of r biases a stochastic code by less than 2^-16.
+// normal number; the clamp keeps 127 units from rounding beyond the largest float. The grid of r
+// biases a stochastic code by less than 2^-16.
 //
-// Spans: n codes, ceil(n / block) scales, block > 0 (CHECKed); they do not overlap. Decoding takes
-// any bytes: a scale that is not finite decodes to what is not finite, a code of -128
-// to -128 units.
+// Spans: n codes, ceil(n / block) scales, block > 0 (CHECKed); they do not overlap.
+// Decoding takes any bytes: a scale that is not finite decodes to what is not finite, a code of
+// -128 to -absmax.
 #pragma once
 
 #include <cstdint>

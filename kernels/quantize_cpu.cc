@@ -13,7 +13,7 @@ constexpr float kLargestCode = 127.0F;
 // The power of two that brings a block with this absmax into comfortable range.
 float Power(float absmax) { return absmax < 0x1p-96F ? 0x1p64F : 1.0F; }
 
-// Keeps the conversion to an integer defined, whatever x is.
+// To [-limit, limit]. A NaN becomes the limit, so that a conversion to an integer is defined.
 float Clamp(float value, float limit) {
   value = value < limit ? value : limit;
   return value > -limit ? value : -limit;
@@ -101,10 +101,11 @@ void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, I
       const float power = Power(absmax[b]);
       const float unit = (absmax[b] * power) / kLargestCode;
       const float inverse_power = 1.0F / power;
+      const float limit = absmax[b];
       const std::int8_t* __restrict in = codes.data() + begin;
       float* __restrict out = y.data() + begin;
       for (std::size_t i = 0; i < count; ++i)
-        out[i] = out[i] + weight * ((static_cast<float>(in[i]) * unit) * inverse_power);
+        out[i] = out[i] + weight * Clamp((static_cast<float>(in[i]) * unit) * inverse_power, limit);
     }
   });
 }

@@ -42,7 +42,9 @@ void Int8DecodeAdd(const Backend&, std::span<const std::int8_t> codes, In absmax
     const float scaled = scale * p;
     const float unit = scaled / 127.0F;
     const float grown = static_cast<float>(codes[i]) * unit;
-    const float decoded = grown * (1.0F / p);
+    float decoded = grown * (1.0F / p);
+    if (decoded > scale) decoded = scale;
+    if (decoded < -scale) decoded = -scale;
     const float product = weight * decoded;
     y[i] = y[i] + product;
   }

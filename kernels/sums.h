@@ -1,11 +1,12 @@
 // Sums of a fixed shape: the same bits for any SIMD width, thread count and device.
 //
-// LaneSum of a block of up to kSumBlock elements: 64 lanes, lane l adds elements l, l + 64, l + 128
-// ... in order (a lane starts at +0); then lanes are joined by a fixed tree: for w = 32, 16, 8, 4,
-// 2, 1: lane[l] += lane[l + w] for l < w. Blocks longer than kSumBlock are cut into runs of
-// kSumBlock from their start; the runs' sums are added in order. Widening: an fp32 LaneSum whose
-// total is not finite is formed again as a whole in fp64, in the same shape (products too, where
-// members are products). What is not finite then has members that are not.
+// LaneSum of a block of up to kSumBlock elements:
+//   lanes  64 of them, each starting at +0; lane l adds elements l, l + 64, l + 128 ... in order
+//   tree   for w = 32, 16, 8, 4, 2, 1: lane[l] += lane[l + w] for l < w; the sum is lane[0]
+// A longer block is cut into runs of kSumBlock from its start; the runs' sums are added in order.
+//
+// Widening: an fp32 LaneSum whose total is not finite is formed again as a whole in fp64, in the
+// same shape (products too, where members are products). If it still is not, a member is not.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,101 @@
+#include "kernels/elementwise.h"
+
+#include "tests/kernels/inputs.h"
+
+namespace slimgrad::kernels {
+namespace {
+
+const Backend kBackend;
+
+TEST(ElementwiseTest, Literals) {
+  std::vector<float> y = {1.0F, 2.0F, -3.0F};
+  AddScaled(kBackend, std::vector<float>{10.0F, 20.0F, 30.0F}, 0.5F, y);
+  EXPECT_EQ(y, (std::vector<float>{6.0F, 12.0F, 12.0F}));
+  Divide(kBackend, 3.0F, y);
+  EXPECT_EQ(y, (std::vector<float>{2.0F, 4.0F, 4.0F}));
+  Fill(kBackend, -0.0F, y);
+  EXPECT_TRUE(SameBits(y, {-0.0F, -0.0F, -0.0F}));
+}
+
+// (1 + 2^-12)^2 rounds to 1 + 2^-11; a fused multiply-add would leave 2^-24 behind.
+TEST(ElementwiseTest, ProductIsRoundedBeforeTheSum) {
+  std::vector<float> y(9, -(1.0F + 0x1p-11F));
+  AddScaled(kBackend, std::vector<float>(9, 1.0F + 0x1p-12F), 1.0F + 0x1p-12F, y);
+  EXPECT_TRUE(SameBits(y, std::vector<float>(9, 0.0F)));
+}
+
+// A product with the reciprocal would give another last bit.
+TEST(ElementwiseTest, DivisionIsADivision) {
+  std::vector<float> y(9, 5.0F);
+  Divide(kBackend, 49.0F, y);
+  EXPECT_TRUE(SameBits(y, std::vector<float>(9, 5.0F / 49.0F)));
+  EXPECT_NE(y[0], 5.0F * (1.0F / 49.0F));
+}
+
+void ExpectRefAgrees(In x, const Backend& backend = kBackend) {
+  for (float weight : {1.0F, -1.0F, 0.3F}) {
+    std::vector<float> y = MakeInput(Pattern::kNormal, x.size(), 7);
+    std::vector<float> expected = y;
+    cpu::AddScaled(backend, x, weight, y);
+    ref::AddScaled(kBackend, x, weight, expected);
+    EXPECT_TRUE(SameBits(y, expected));
+    cpu::Divide(backend, 3.0F, y);
+    ref::Divide(kBackend, 3.0F, expected);
+    EXPECT_TRUE(SameBits(y, expected));
+    cpu::Fill(backend, weight, y);
+    ref::Fill(kBackend, weight, expected);
+    EXPECT_TRUE(SameBits(y, expected));
+  }
+}
+
+TEST(ElementwiseTest, EveryInputAsTheReferenceDoes) {
+  ForEveryInput([](In x) { ExpectRefAgrees(x); });
+}
+
+TEST(ElementwiseTest, ThreadsChangeNothing) {
+  FourThreads threads;
+  ExpectRefAgrees(MakeInput(Pattern::kExponents, kManyTasks), threads.backend());
+}
+
+TEST(ElementwiseTest, CountsNansAndInfinities) {
+  const std::vector<float> x = {0.0F,      kInf,        -kInf,     kNan, FromBits(0xFF800001),
+                                kMaxFloat, FromBits(1), -kMaxFloat};
+  EXPECT_EQ(CountNonFinite(kBackend, In(x)), 4U);
+  for (std::size_t n = 0; n <= 8; ++n) {
+    const In part = In(x).first(n);
+    EXPECT_EQ(cpu::CountNonFinite(kBackend, part), ref::CountNonFinite(kBackend, part)) << n;
+  }
+}
+
+TEST(ElementwiseTest, CountsInEveryCodeOf16Bits) {
+  std::vector<std::uint16_t> codes(65536);
+  for (std::uint32_t code = 0; code < 65536; ++code) codes[code] = static_cast<std::uint16_t>(code);
+  const ConstView half(codes.data(), codes.size(), DType::kF16, Device::kCpu);
+  const ConstView brain(codes.data(), codes.size(), DType::kBF16, Device::kCpu);
+  EXPECT_EQ(CountNonFinite(kBackend, half), 2U * 1024);
+  EXPECT_EQ(CountNonFinite(kBackend, brain), 2U * 128);
+  EXPECT_EQ(ref::CountNonFinite(kBackend, half), 2U * 1024);
+  EXPECT_EQ(ref::CountNonFinite(kBackend, brain), 2U * 128);
+}
+
+TEST(ElementwiseTest, CountsAcrossTasks) {
+  FourThreads threads;
+  std::vector<float> x = MakeInput(Pattern::kNormal, kManyTasks);
+  for (std::size_t i = 0; i < x.size(); i += 997) x[i] = kNan;
+  x.back() = kInf;
+  const std::uint64_t expected = ref::CountNonFinite(kBackend, In(x));
+  EXPECT_EQ(expected, (kManyTasks - 1) / 997 + 2);
+  EXPECT_EQ(CountNonFinite(kBackend, In(x)), expected);
+  EXPECT_EQ(CountNonFinite(threads.backend(), In(x)), expected);
+}
+
+TEST(ElementwiseDeathTest, MistakesOfTheCallerStop) {
+  std::vector<float> x(3), y(4);
+  EXPECT_DEATH(AddScaled(kBackend, x, 1, y), "check failed");
+  const std::vector<std::int32_t> integers(4);
+  EXPECT_DEATH(CountNonFinite(kBackend, ConstView(integers.data(), 4, DType::kI32, Device::kCpu)),
+               "check failed");
+}
+
+}  // namespace
+}  // namespace slimgrad::kernels

@@ -1,0 +1,235 @@
+#include "kernels/low_rank.h"
+
+#include "tests/kernels/inputs.h"
+
+namespace slimgrad::kernels {
+namespace {
+
+const Backend kBackend;
+const RandomKey kKey = {42, 3};
+
+using Matrix = std::vector<float>;
+
+struct Shape {
+  std::size_t rows, cols, rank;
+};
+
+constexpr Shape kShapes[] = {{0, 0, 0},    {0, 5, 0},    {1, 1, 1},     {3, 5, 0},    {3, 5, 2},
+                             {5, 3, 3},    {64, 32, 4},  {7, 129, 7},   {40, 70, 13}, {2, 4097, 2},
+                             {3, 8200, 3}, {4100, 3, 1}, {300, 257, 8}, {20, 20, 20}};
+
+template <class Function>
+Matrix Right(Function function, const Matrix& m, const Shape& s, const Matrix& q,
+             const Backend& backend = kBackend) {
+  Matrix p(s.rows * s.rank, -7.0F);
+  function(backend, m, s.rows, s.cols, q, s.rank, Out(p));
+  return p;
+}
+
+template <class Function>
+Matrix Left(Function function, const Matrix& m, const Shape& s, const Matrix& p,
+            const Backend& backend = kBackend) {
+  Matrix q(s.cols * s.rank, -7.0F);
+  function(backend, m, s.rows, s.cols, p, s.rank, Out(q));
+  return q;
+}
+
+TEST(LowRankTest, LiteralProducts) {
+  const Matrix m = {1, 2, 3, 4, 5, 6};   // 2 x 3
+  const Matrix q = {1, 0, 0, 1, 2, -1};  // 3 x 2
+  const Shape shape = {2, 3, 2};
+  EXPECT_EQ(Right(MultiplyRight, m, shape, q), (Matrix{7, -1, 16, -1}));
+  const Matrix p = {1, 2, -1, 3};  // 2 x 2
+  EXPECT_EQ(Left(MultiplyLeft, m, shape, p), (Matrix{-3, 14, -3, 19, -3, 24}));
+  Matrix to = {100, 100, 100, 100, 100, 100};
+  AddOuter(kBackend, p, q, 2, 3, 2, 10.0F, to);
+  EXPECT_EQ(to, (Matrix{110, 120, 100, 90, 130, 50}));
+}
+
+TEST(LowRankTest, SumsThatOverflowAreWidenedAndSaturate) {
+  const auto right = [](const Matrix& m, const Matrix& q) {
+    return Right(MultiplyRight, m, {1, m.size(), 1}, q)[0];
+  };
+  const auto left = [](const Matrix& m, const Matrix& p) {
+    return Left(MultiplyLeft, m, {m.size(), 1, 1}, p)[0];
+  };
+  EXPECT_EQ(right({3e38F, 3e38F}, {1, 1}), kMaxFloat);
+  EXPECT_EQ(right({-3e38F, -3e38F}, {1, 1}), -kMaxFloat);
+  EXPECT_EQ(right({3e38F, 3e38F, -3e38F}, {1, 1, 1}), 3e38F);
+  EXPECT_EQ(right({3e38F, 3e38F}, {2, -2}), 0.0F);
+  EXPECT_EQ(right({kInf, 1}, {1, 1}), kInf);
+  EXPECT_TRUE(std::isnan(right({kInf, kInf}, {1, -1})));
+  EXPECT_EQ(left({3e38F, 3e38F}, {1, 1}), kMaxFloat);
+  EXPECT_EQ(left({3e38F, 3e38F, -3e38F}, {1, 1, 1}), 3e38F);
+  EXPECT_EQ(left({3e38F, 3e38F}, {2, -2}), 0.0F);
+
+  Matrix m(4, 0.0F);
+  AddOuter(kBackend, Matrix{3e38F, 3e38F, 1, 1}, Matrix{2, -2, 2, 1}, 2, 2, 2, 1.0F, m);
+  EXPECT_EQ(m, (Matrix{0, kMaxFloat, 0, 3}));
+}
+
+// Sums over a row have the shape of LaneSum, sums over rows are in order: 2^24 + 1 rounds to 2^24.
+TEST(LowRankTest, OrderOfSums) {
+  Matrix m(128, 0.0F);
+  m[0] = 0x1p24F;
+  m[32] = m[96] = 1;
+  const Matrix ones(128, 1.0F);
+  EXPECT_EQ(Right(MultiplyRight, m, {1, 128, 1}, ones)[0], 0x1p24F + 2);
+  EXPECT_EQ(Left(MultiplyLeft, m, {128, 1, 1}, ones)[0], 0x1p24F);
+  Matrix to = {0.0F};
+  EXPECT_EQ(ToBits(Right(MultiplyRight, {-0.0F}, {1, 1, 1}, {1})[0]), 0U);
+  EXPECT_EQ(ToBits(Left(MultiplyLeft, {-0.0F}, {1, 1, 1}, {1})[0]), 0U);
+  to[0] = -0.0F;
+  AddOuter(kBackend, Matrix{-0.0F}, Matrix{1}, 1, 1, 1, 1.0F, to);
+  EXPECT_EQ(ToBits(to[0]), 0U);
+}
+
+void ExpectRefAgrees(const Shape& s, Pattern pattern, const Backend& backend = kBackend) {
+  SCOPED_TRACE(std::string(NameOf(pattern)) + " " + std::to_string(s.rows) + " x " +
+               std::to_string(s.cols) + ", rank " + std::to_string(s.rank));
+  Matrix m = MakeInput(pattern, s.rows * s.cols);
+  const Matrix p = MakeInput(Pattern::kNormal, s.rows * s.rank, 2);
+  const Matrix q = MakeInput(Pattern::kNormal, s.cols * s.rank, 3);
+  EXPECT_TRUE(
+      SameBits(Right(cpu::MultiplyRight, m, s, q, backend), Right(ref::MultiplyRight, m, s, q)));
+  EXPECT_TRUE(
+      SameBits(Left(cpu::MultiplyLeft, m, s, p, backend), Left(ref::MultiplyLeft, m, s, p)));
+  // Factors of the pattern too.
+  const Matrix factor = MakeInput(pattern, s.rows * s.rank, 4);
+  Matrix expected = m;
+  cpu::AddOuter(backend, factor, q, s.rows, s.cols, s.rank, 0.3F, m);
+  ref::AddOuter(kBackend, factor, q, s.rows, s.cols, s.rank, 0.3F, expected);
+  EXPECT_TRUE(SameBits(m, expected));
+}
+
+TEST(LowRankTest, EveryShapeAndPatternAsTheReferenceDoes) {
+  for (const Shape& shape : kShapes)
+    for (Pattern pattern : kPatterns) ExpectRefAgrees(shape, pattern);
+}
+
+TEST(LowRankTest, ThreadsChangeNothing) {
+  FourThreads threads;
+  ExpectRefAgrees({400, 600, 3}, Pattern::kNormal, threads.backend());
+  ExpectRefAgrees({3, 9000, 2}, Pattern::kHuge, threads.backend());
+}
+
+// Largest difference of transpose(p) p from the identity.
+double GramError(const Matrix& p, std::size_t rows, std::size_t rank) {
+  double worst = 0;
+  for (std::size_t a = 0; a < rank; ++a) {
+    for (std::size_t b = 0; b <= a; ++b) {
+      double dot = a == b ? -1 : 0;
+      for (std::size_t i = 0; i < rows; ++i)
+        dot += static_cast<double>(p[i * rank + a]) * static_cast<double>(p[i * rank + b]);
+      worst = std::isnan(dot) ? kInf : std::max(worst, std::fabs(dot));
+    }
+  }
+  return worst;
+}
+
+Matrix Orthonormal(Matrix p, std::size_t rows, std::size_t rank, const RandomKey& key = kKey) {
+  Matrix expected = p;
+  Orthonormalize(kBackend, rows, rank, key, p);
+  ref::Orthonormalize(kBackend, rows, rank, key, expected);
+  EXPECT_TRUE(SameBits(p, expected));
+  EXPECT_LT(GramError(p, rows, rank), 1e-6);
+  return p;
+}
+
+TEST(OrthonormalizeTest, Literals) {
+  EXPECT_EQ(Orthonormal({3, 4}, 2, 1), (Matrix{0.6F, 0.8F}));
+  EXPECT_EQ(Orthonormal({2, 1, 0, 5}, 2, 2), (Matrix{1, 0, 0, 1}));
+  EXPECT_EQ(Orthonormal({-2}, 1, 1), Matrix{-1});
+  EXPECT_EQ(Orthonormal({}, 0, 0), Matrix{});
+}
+
+TEST(OrthonormalizeTest, EveryPatternGivesABasis) {
+  for (Pattern pattern : kPatterns) {
+    for (std::size_t rows : {1, 2, 3, 8, 9, 64, 65, 300, 4097}) {
+      for (std::size_t rank : {1, 2, 3, 4, 7, 8}) {
+        if (rank > rows) continue;
+        SCOPED_TRACE(std::string(NameOf(pattern)) + " " + std::to_string(rows) + " x " +
+                     std::to_string(rank));
+        Orthonormal(MakeInput(pattern, rows * rank), rows, rank);
+      }
+    }
+  }
+}
+
+TEST(OrthonormalizeTest, ScaleDoesNotMatter) {
+  const Matrix p = MakeInput(Pattern::kNormal, 50 * 8);
+  const Matrix expected = Orthonormal(p, 50, 8);
+  for (float scale : {0x1p-100F, 0x1p100F}) {
+    Matrix scaled = p;
+    for (float& element : scaled) element *= scale;
+    EXPECT_TRUE(SameBits(Orthonormal(scaled, 50, 8), expected)) << scale;
+  }
+  for (float scale : {1e-30F, 1e30F}) {
+    Matrix scaled = p;
+    for (std::size_t i = 0; i < p.size(); i += 2) scaled[i] *= scale;  // every second column
+    Orthonormal(scaled, 50, 8);
+  }
+}
+
+// Columns 1, 3 and 5 repeat, combine or nearly repeat others; the first of each stays where it was.
+TEST(OrthonormalizeTest, DependentColumnsAreReplaced) {
+  constexpr std::size_t kRows = 100, kRank = 6;
+  Matrix p = MakeInput(Pattern::kNormal, kRows * kRank);
+  for (std::size_t i = 0; i < kRows; ++i) {
+    float* row = p.data() + i * kRank;
+    row[1] = row[0] * -3.0F;
+    row[3] = row[0] + 2 * row[2];
+    row[5] = row[4] * (1.0F + (i % 2 == 0 ? 1e-7F : 0.0F));
+  }
+  const Matrix basis = Orthonormal(p, kRows, kRank);
+  double length = 0;
+  for (std::size_t i = 0; i < kRows; ++i)
+    length += static_cast<double>(p[i * kRank]) * p[i * kRank];
+  for (std::size_t i = 0; i < kRows; ++i)
+    EXPECT_NEAR(basis[i * kRank], p[i * kRank] / std::sqrt(length), 1e-6);
+}
+
+// A column that is nearly dependent, but not quite, keeps its own direction.
+TEST(OrthonormalizeTest, NearlyDependentColumnsKeepTheirDirection) {
+  const Matrix p = {1, 1, 0, 0x1p-10F, 0, 0};  // (1, 0, 0) and (1, 2^-10, 0)
+  EXPECT_EQ(Orthonormal(p, 3, 2), (Matrix{1, 0, 0, 1, 0, 0}));
+}
+
+TEST(OrthonormalizeTest, ReplacementsComeFromTheKey) {
+  const Matrix zeros(64 * 4, 0.0F);
+  const Matrix a = Orthonormal(zeros, 64, 4);
+  EXPECT_TRUE(SameBits(a, Orthonormal(zeros, 64, 4)));
+  EXPECT_FALSE(SameBits(a, Orthonormal(zeros, 64, 4, {42, 4})));
+  // The first direction is the normalised stream itself.
+  const float ratio = a[4] / a[0];
+  EXPECT_NEAR(ratio, (Uniform(kKey, 4) - 0.5F) / (Uniform(kKey, 0) - 0.5F),
+              1e-4F * std::fabs(ratio));
+}
+
+TEST(OrthonormalizeTest, MoreColumnsThanOneGroup) {
+  Orthonormal(MakeInput(Pattern::kNormal, 150 * 140), 150, 140);
+  Orthonormal(Matrix(70 * 70, 1.0F), 70, 70);
+}
+
+TEST(OrthonormalizeTest, NansStay) {
+  Matrix p = MakeInput(Pattern::kNormal, 20);
+  p[0] = kNan;
+  Orthonormalize(kBackend, 10, 2, kKey, p);
+  EXPECT_TRUE(std::isnan(p[0]));
+  p = MakeInput(Pattern::kNormal, 20);
+  p[0] = kInf;
+  Orthonormalize(kBackend, 10, 2, kKey, p);
+  EXPECT_TRUE(std::isnan(p[0]));
+}
+
+TEST(LowRankDeathTest, MistakesOfTheCallerStop) {
+  Matrix six(6), two(2), three(3), four(4);
+  EXPECT_DEATH(MultiplyRight(kBackend, six, 2, 3, three, 1, three), "check failed");
+  EXPECT_DEATH(MultiplyRight(kBackend, four, 2, 3, three, 1, two), "check failed");
+  EXPECT_DEATH(MultiplyLeft(kBackend, six, 2, 3, six, 3, six), "check failed");
+  EXPECT_DEATH(AddOuter(kBackend, two, two, 2, 3, 1, 1.0F, six), "check failed");
+  EXPECT_DEATH(Orthonormalize(kBackend, 2, 3, kKey, six), "check failed");
+}
+
+}  // namespace
+}  // namespace slimgrad::kernels

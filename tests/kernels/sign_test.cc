@@ -1,0 +1,165 @@
+#include "kernels/sign.h"
+
+#include "tests/kernels/inputs.h"
+
+namespace slimgrad::kernels {
+namespace {
+
+const Backend kBackend;
+
+struct OneBit {
+  std::vector<std::uint8_t> bits;
+  std::vector<float> positive;
+  std::vector<float> negative;
+};
+
+struct ScaledSign {
+  std::vector<std::uint8_t> bits;
+  std::vector<float> scale;
+};
+
+template <class Function>
+OneBit RunOneBit(Function function, In x, std::size_t block, const Backend& backend = kBackend) {
+  const std::size_t blocks = BlockCount(x.size(), block);
+  OneBit code = {std::vector<std::uint8_t>(BitBytes(x.size()), 0xEE),
+                 std::vector<float>(blocks, -7.0F), std::vector<float>(blocks, -7.0F)};
+  function(backend, x, block, std::span<std::uint8_t>(code.bits), Out(code.positive),
+           Out(code.negative));
+  return code;
+}
+
+template <class Function>
+ScaledSign RunScaledSign(Function function, In x, std::size_t block,
+                         const Backend& backend = kBackend) {
+  ScaledSign code = {std::vector<std::uint8_t>(BitBytes(x.size()), 0xEE),
+                     std::vector<float>(BlockCount(x.size(), block), -7.0F)};
+  function(backend, x, block, std::span<std::uint8_t>(code.bits), Out(code.scale));
+  return code;
+}
+
+std::vector<float> DecodeOneBit(const OneBit& code, std::size_t n, std::size_t block) {
+  std::vector<float> y(n);
+  OneBitDecodeAdd(kBackend, code.bits, code.positive, code.negative, block, 1.0F, y);
+  return y;
+}
+
+TEST(SignTest, OneBitLiterals) {
+  const std::vector<float> x = {1.0F, -2.0F, 3.0F, -0.0F, 0.0F, -4.0F, 1.0F, 1.0F, -1.0F};
+  const OneBit code = RunOneBit(OneBitEncode, x, 5);
+  EXPECT_EQ(code.bits, (std::vector<std::uint8_t>{0b11011101, 0}));
+  EXPECT_EQ(code.positive, (std::vector<float>{1.0F, 1.0F}));  // (1 + 3 - 0 + 0) / 4, (1 + 1) / 2
+  EXPECT_EQ(code.negative, (std::vector<float>{-2.0F, -2.5F}));
+  EXPECT_EQ(DecodeOneBit(code, 9, 5), (std::vector<float>{1, -2, 1, 1, 1, -2.5F, 1, 1, -2.5F}));
+}
+
+TEST(SignTest, BlocksOfOneSignHaveAZeroForTheOther) {
+  const OneBit up = RunOneBit(OneBitEncode, std::vector<float>{1, 3}, 2);
+  EXPECT_TRUE(SameBits(up.negative, {0.0F}));
+  EXPECT_TRUE(SameBits(up.positive, {2.0F}));
+  const OneBit down = RunOneBit(OneBitEncode, std::vector<float>{-1, -3}, 2);
+  EXPECT_TRUE(SameBits(down.positive, {0.0F}));
+  EXPECT_TRUE(SameBits(down.negative, {-2.0F}));
+}
+
+TEST(SignTest, ScaledSignLiterals) {
+  const std::vector<float> x = {1.0F, 0.1F};
+  const ScaledSign code = RunScaledSign(ScaledSignEncode, x, 2);
+  EXPECT_EQ(code.bits, std::vector<std::uint8_t>{3});
+  EXPECT_EQ(code.scale, std::vector<float>{0.55F});
+  std::vector<float> y = {10.0F, 10.0F, 10.0F};
+  ScaledSignDecodeAdd(kBackend, std::vector<std::uint8_t>{0b101}, std::vector<float>{2.0F, 3.0F}, 2,
+                      0.5F, y);
+  EXPECT_EQ(y, (std::vector<float>{11.0F, 9.0F, 11.5F}));
+}
+
+TEST(SignTest, MeansOfHugeValuesAreWidened) {
+  const std::vector<float> x(300, -3e38F);
+  EXPECT_EQ(RunOneBit(OneBitEncode, x, 300).negative, std::vector<float>{-3e38F});
+  EXPECT_EQ(RunScaledSign(ScaledSignEncode, x, 300).scale, std::vector<float>{3e38F});
+  EXPECT_EQ(RunScaledSign(ScaledSignEncode, std::vector<float>(5000, kMaxFloat), 5000).scale,
+            std::vector<float>{kMaxFloat});
+}
+
+// 2^24 + 1 rounds to 2^24: which ones survive tells the shape of the sum.
+TEST(SignTest, MeansHaveTheShapeOfLaneSums) {
+  const auto probe = [](std::size_t n, const std::vector<std::size_t>& ones) {
+    std::vector<float> x(n, 0.0F);
+    x[0] = 0x1p24F;
+    for (std::size_t i : ones) x[i] = 1.0F;
+    const float scale = RunScaledSign(ScaledSignEncode, x, n).scale[0];
+    EXPECT_EQ(RunOneBit(OneBitEncode, x, n).positive[0], scale);
+    return scale * static_cast<float>(n) - 0x1p24F;  // n is a power of two: exact
+  };
+  EXPECT_EQ(probe(256, {64, 192}), 0.0F);
+  EXPECT_EQ(probe(128, {32, 96}), 2.0F);
+  EXPECT_EQ(probe(8192, {4096, 4097}), 2.0F);
+  EXPECT_EQ(probe(4096, {4032, 2048}), 0.0F);
+}
+
+void ExpectRefAgrees(In x, std::size_t block, const Backend& backend = kBackend) {
+  const OneBit one = RunOneBit(cpu::OneBitEncode, x, block, backend);
+  const OneBit one_expected = RunOneBit(ref::OneBitEncode, x, block);
+  EXPECT_EQ(one.bits, one_expected.bits);
+  EXPECT_TRUE(SameBits(one.positive, one_expected.positive));
+  EXPECT_TRUE(SameBits(one.negative, one_expected.negative));
+  const ScaledSign sign = RunScaledSign(cpu::ScaledSignEncode, x, block, backend);
+  const ScaledSign sign_expected = RunScaledSign(ref::ScaledSignEncode, x, block);
+  EXPECT_EQ(sign.bits, sign_expected.bits);
+  EXPECT_TRUE(SameBits(sign.scale, sign_expected.scale));
+
+  std::vector<float> y = MakeInput(Pattern::kNormal, x.size(), 3);
+  std::vector<float> expected = y;
+  cpu::OneBitDecodeAdd(backend, one.bits, one.positive, one.negative, block, 0.3F, y);
+  ref::OneBitDecodeAdd(kBackend, one.bits, one.positive, one.negative, block, 0.3F, expected);
+  EXPECT_TRUE(SameBits(y, expected));
+  cpu::ScaledSignDecodeAdd(backend, sign.bits, sign.scale, block, -0.7F, y);
+  ref::ScaledSignDecodeAdd(kBackend, sign.bits, sign.scale, block, -0.7F, expected);
+  EXPECT_TRUE(SameBits(y, expected));
+}
+
+TEST(SignTest, EveryInputAsTheReferenceDoes) {
+  for (std::size_t block : {64, 100, 4096, 1 << 20})
+    ForEveryInput([=](In x) { ExpectRefAgrees(x, block); });
+}
+
+TEST(SignTest, SmallBlocks) {
+  for (Pattern pattern : kPatterns)
+    for (std::size_t block : {1, 2, 3, 7, 8, 9})
+      for (std::size_t n : {0, 1, 7, 8, 9, 65, 257}) ExpectRefAgrees(MakeInput(pattern, n), block);
+}
+
+TEST(SignTest, ThreadsChangeNothing) {
+  FourThreads threads;
+  // The reference reads everything once a block, so blocks are few. Task and byte limits fall
+  // within blocks.
+  for (std::size_t block : {9001UL, kManyTasks})
+    ExpectRefAgrees(MakeInput(Pattern::kNormal, kManyTasks), block, threads.backend());
+  const std::vector<float> x = MakeInput(Pattern::kNormal, kManyTasks);
+  EXPECT_TRUE(SameBits(RunScaledSign(ScaledSignEncode, x, 3).scale,
+                       RunScaledSign(ScaledSignEncode, x, 3, threads.backend()).scale));
+}
+
+TEST(SignTest, SpareBitsAreWrittenZeroAndNeverRead) {
+  for (std::size_t n = 1; n < 16; ++n) {
+    const std::vector<float> x(n, 1.0F);
+    OneBit code = RunOneBit(OneBitEncode, x, 8);
+    EXPECT_EQ(code.bits.back(), n % 8 == 0 ? 0xFF : (1U << n % 8) - 1) << n;
+    const std::vector<float> clean = DecodeOneBit(code, n, 8);
+    if (n % 8 != 0)
+      code.bits.back() = static_cast<std::uint8_t>(code.bits.back() | (0xFFU << n % 8));
+    EXPECT_EQ(DecodeOneBit(code, n, 8), clean) << n;
+  }
+}
+
+TEST(SignDeathTest, MistakesOfTheCallerStop) {
+  const std::vector<float> x(9);
+  std::vector<std::uint8_t> bits(2), few(1);
+  std::vector<float> levels(3), wrong(2);
+  EXPECT_DEATH(OneBitEncode(kBackend, x, 0, bits, levels, levels), "check failed");
+  EXPECT_DEATH(OneBitEncode(kBackend, x, 3, few, levels, levels), "check failed");
+  EXPECT_DEATH(OneBitEncode(kBackend, x, 3, bits, levels, wrong), "check failed");
+  EXPECT_DEATH(ScaledSignEncode(kBackend, x, 3, bits, wrong), "check failed");
+}
+
+}  // namespace
+}  // namespace slimgrad::kernels

@@ -1,0 +1,89 @@
+#include "kernels/sums.h"
+
+#include "tests/kernels/inputs.h"
+
+namespace slimgrad::kernels {
+namespace {
+
+const Backend kBackend;
+
+TEST(SumsTest, Literals) {
+  const std::vector<float> x = {1, 2, -3};
+  const std::vector<float> y = {4, -5, 6};
+  EXPECT_EQ(SumSquares(kBackend, x), 14.0);
+  EXPECT_EQ(Dot(kBackend, x, y), -24.0);
+  EXPECT_EQ(SumSquaredDifferences(kBackend, x, y), 9.0 + 49.0 + 81.0);
+  EXPECT_TRUE(SameDouble(SumSquares(kBackend, {}), 0.0));
+  EXPECT_TRUE(SameDouble(Dot(kBackend, std::vector<float>{-0.0F}, std::vector<float>{1}), 0.0));
+}
+
+TEST(SumsTest, NeitherOverflowsNorVanishes) {
+  const std::vector<float> huge(5000, 3e38F);
+  const std::vector<float> minus(5000, -3e38F);
+  EXPECT_NEAR(SumSquares(kBackend, huge) / (5000 * 9e76), 1.0, 1e-6);
+  EXPECT_NEAR(SumSquaredDifferences(kBackend, huge, minus) / (5000 * 36e76), 1.0, 1e-6);
+  EXPECT_GT(SumSquares(kBackend, std::vector<float>{1e-45F}), 0.0);
+}
+
+// Dot of a vector with 2^53 first and 1 at `ones`: which ones survive tells the shape. 2^53 + 1
+// rounds to 2^53.
+double ShapeProbe(std::size_t n, const std::vector<std::size_t>& ones) {
+  std::vector<float> x(n, 0.0F), y(n, 1.0F);
+  x[0] = 0x1p27F;
+  y[0] = 0x1p26F;
+  for (std::size_t i : ones) x[i] = 1.0F;
+  const double sum = Dot(kBackend, x, y);
+  EXPECT_TRUE(SameDouble(sum, ref::Dot(kBackend, x, y)));
+  return sum - 0x1p53;
+}
+
+TEST(SumsTest, SixtyFourLanesJoinedByATree) {
+  EXPECT_EQ(ShapeProbe(128, {64}), 0.0);       // same lane as the first element
+  EXPECT_EQ(ShapeProbe(256, {64, 192}), 0.0);  // still: 128 lanes would keep their 2
+  EXPECT_EQ(ShapeProbe(128, {32, 96}), 2.0);   // lane 32 holds 2: 32 lanes would lose it
+  EXPECT_EQ(ShapeProbe(64, {32, 16}), 0.0);    // joined one after the other
+  EXPECT_EQ(ShapeProbe(64, {16, 48}), 2.0);    // 48 joins 16 first
+  EXPECT_EQ(ShapeProbe(64, {1, 3}), 2.0);      // 3 joins 1 first
+  EXPECT_EQ(ShapeProbe(64, {1, 2}), 0.0);      // 2 joins 0, then 1 does
+}
+
+TEST(SumsTest, RunsOf4096AreAddedInOrder) {
+  EXPECT_EQ(ShapeProbe(8192, {4096, 4097}), 2.0);  // the second run's sum is 2
+  EXPECT_EQ(ShapeProbe(8193, {4096, 8192}), 0.0);  // two runs of 1, one after the other
+  EXPECT_EQ(ShapeProbe(4096, {4032, 4095}), 0.0);  // within the first run: lanes 0 and 63
+  EXPECT_EQ(ShapeProbe(4097, {4095, 4096}), 0.0);  // either side of the cut
+}
+
+// Longer than what the kernel holds of runs' sums at a time.
+TEST(SumsTest, RunsAreAddedInOrderBeyondTheFirstBatch) {
+  const std::size_t n = 1025 * 4096 + 5;
+  EXPECT_EQ(ShapeProbe(n, {1024 * 4096, 1025 * 4096}), 0.0);
+  EXPECT_EQ(ShapeProbe(n, {1024 * 4096, 1024 * 4096 + 1}), 2.0);
+}
+
+void ExpectRefAgrees(In x, const Backend& backend = kBackend) {
+  const std::vector<float> y = MakeInput(Pattern::kNormal, x.size(), 9);
+  EXPECT_TRUE(SameDouble(cpu::SumSquares(backend, x), ref::SumSquares(kBackend, x)));
+  EXPECT_TRUE(SameDouble(cpu::Dot(backend, x, y), ref::Dot(kBackend, x, y)));
+  EXPECT_TRUE(SameDouble(cpu::SumSquaredDifferences(backend, x, y),
+                         ref::SumSquaredDifferences(kBackend, x, y)));
+}
+
+TEST(SumsTest, EveryInputAsTheReferenceDoes) {
+  ForEveryInput([](In x) { ExpectRefAgrees(x); });
+}
+
+TEST(SumsTest, ThreadsChangeNothing) {
+  FourThreads threads;
+  for (Pattern pattern : {Pattern::kNormal, Pattern::kExponents})
+    ExpectRefAgrees(MakeInput(pattern, kManyTasks), threads.backend());
+}
+
+TEST(SumsDeathTest, MistakesOfTheCallerStop) {
+  const std::vector<float> x(3), y(4);
+  EXPECT_DEATH(Dot(kBackend, x, y), "check failed");
+  EXPECT_DEATH(SumSquaredDifferences(kBackend, x, y), "check failed");
+}
+
+}  // namespace
+}  // namespace slimgrad::kernels

@@ -15,7 +15,7 @@
 namespace {
 
 constexpr int kRanks = 4;
-constexpr int kSteps = 10;
+constexpr int kSteps = 100;
 constexpr std::size_t kRows = 64, kColumns = 32;
 
 // The same gradient on every step, so that error feedback can be seen to catch up.

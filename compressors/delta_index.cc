@@ -1,4 +1,5 @@
-// "| delta_index": ascending indices become gaps of 7 bits a byte. Lossless; at density 1 % about 8 bits an index.
+// "| delta_index": ascending indices become gaps of 7 bits a byte. Lossless; at density 1 % about 8
+// bits an index.
 #include "compressors/api/registry.h"
 #include "kernels/index_code.h"
 
@@ -18,7 +19,8 @@ class DeltaIndex final : public Recoder {
     const auto code = out.Add<std::uint8_t>(Tag::kIndex, Bound(indices.size()));
     out.TrimLast(kernels::DeltaEncode(context.backend, indices, code));
   }
-  Status Decode(const Section& section, std::size_t count, const Context& context, Payload& out) const override {
+  Status Decode(const Section& section, std::size_t count, const Context& context,
+                Payload& out) const override {
     return kernels::DeltaDecode(context.backend, section.As<std::uint8_t>(),
                                 out.Add<std::uint32_t>(Tag::kIndex, count));
   }

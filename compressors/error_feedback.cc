@@ -1,5 +1,6 @@
-// error_feedback(C): sends C(g + e) and keeps e = g + e - what was sent (Seide et al. 2014; Karimireddy et al. 2019,
-// algorithm 2), in units of the gradient. Nothing is lost: what was averaged plus what is kept is what came in.
+// error_feedback(C): sends C(g + e) and keeps e = g + e - what was sent (Seide et al. 2014;
+// Karimireddy et al. 2019, algorithm 2), in units of the gradient. Nothing is lost: what was
+// averaged plus what is kept is what came in.
 #include "compressors/api/registry.h"
 #include "kernels/elementwise.h"
 
@@ -21,7 +22,8 @@ class ErrorFeedback {
 
   Result<Plan> MakePlan(const TensorSpec& tensor) const {
     SLIMGRAD_ASSIGN_OR_RETURN(Plan plan, inner_.MakePlan(tensor));
-    // The inner claims are about g + e; with memory, no single step is unbiased or contractive in g.
+    // The inner claims are about g + e; with memory, no single step is unbiased or contractive in
+    // g.
     plan.traits = {.fixed_size = plan.traits.fixed_size, .exact = plan.traits.exact};
     return plan;
   }
@@ -37,7 +39,8 @@ class ErrorFeedback {
     if (inner_.codec()) Subtract(payload.view(), state, context);
   }
 
-  Status Receive(int round, const Inbox& inbox, State& state, const Context& context, Out average) const {
+  Status Receive(int round, const Inbox& inbox, State& state, const Context& context,
+                 Out average) const {
     SLIMGRAD_RETURN_IF_ERROR(inner_.Receive(round, inbox, state.inner, context, average));
     if (inner_.codec()) return {};
     SLIMGRAD_ASSIGN_OR_RETURN(const Plan plan, inner_.MakePlan(*context.tensor));
@@ -50,7 +53,8 @@ class ErrorFeedback {
   }
 
  private:
-  // A codec's payload says at once what it stands for, so the residual is settled before anything is sent.
+  // A codec's payload says at once what it stands for, so the residual is settled before anything
+  // is sent.
   void Subtract(const PayloadView& own, State& state, const Context& context) const {
     SLIMGRAD_CHECK(inner_.SubtractSent(own, state.inner, context, state.residual.span()).ok());
   }
@@ -62,7 +66,9 @@ SLIMGRAD_METHOD(error_feedback) {
   return {.summary = "carries what was not sent to the next step",
           .reference = "Seide et al. 2014; Karimireddy et al. 2019",
           .example = "error_feedback(top_k(ratio=0.01)|delta_index)",
-          .wrap = [](const Arguments& a) -> Result<Compressor> { return Compressor(ErrorFeedback(a.inner())); }};
+          .wrap = [](const Arguments& a) -> Result<Compressor> {
+            return Compressor(ErrorFeedback(a.inner()));
+          }};
 }
 
 }  // namespace

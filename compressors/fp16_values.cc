@@ -19,7 +19,8 @@ class Fp16Values final : public Recoder {
         kernels::F32ToF16(context.backend, values, out.Add<half_bits>(Tag::kValue, values.size()),
                           kernels::Overflow::kSaturate);
   }
-  Status Decode(const Section& section, std::size_t count, const Context& context, Payload& out) const override {
+  Status Decode(const Section& section, std::size_t count, const Context& context,
+                Payload& out) const override {
     kernels::F16ToF32(context.backend, section.As<half_bits>(), out.Add<float>(Tag::kValue, count));
     return {};
   }

@@ -21,11 +21,13 @@ struct HalfCodec {
     context.counters->saturated += kernels::Narrow(context.backend, x, view, overflow);
   }
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
-    SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const T> values, payload.Get<T>(Tag::kValue, y.size()));
+    SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const T> values,
+                              payload.Get<T>(Tag::kValue, y.size()));
     ScratchScope scope(*context.scratch);
     const std::span<std::byte> memory = scope.Take(y.size() * sizeof(float));
     const Out wide(reinterpret_cast<float*>(memory.data()), y.size());
-    kernels::Widen(context.backend, {values.data(), values.size(), kDTypeOf<T>, context.backend.device}, wide);
+    kernels::Widen(context.backend,
+                   {values.data(), values.size(), kDTypeOf<T>, context.backend.device}, wide);
     kernels::AddScaled(context.backend, wide, weight, y);
     return {};
   }
@@ -34,11 +36,14 @@ struct HalfCodec {
 inline Parameter OverflowParameter() {
   return Choice("overflow", {"saturate", "inf"})
       .Default("saturate")
-      .Doc("what becomes of finite values beyond the largest one: the largest one, counted, or infinity");
+      .Doc(
+          "what becomes of finite values beyond the largest one: the largest one, counted, or "
+          "infinity");
 }
 
 inline kernels::Overflow OverflowOf(const Arguments& arguments) {
-  return arguments.Choice("overflow") == "inf" ? kernels::Overflow::kInfinity : kernels::Overflow::kSaturate;
+  return arguments.Choice("overflow") == "inf" ? kernels::Overflow::kInfinity
+                                               : kernels::Overflow::kSaturate;
 }
 
 }  // namespace slimgrad

@@ -1,5 +1,6 @@
-// One bit an element, decoded to the mean of the block's positive or negative values (Seide et al. 2014, 1-bit SGD).
-// The paper's blocks are columns of a weight matrix; here they are runs of `block` elements. Wrap it in error_feedback.
+// One bit an element, decoded to the mean of the block's positive or negative values (Seide et al.
+// 2014, 1-bit SGD). The paper's blocks are columns of a weight matrix; here they are runs of
+// `block` elements. Wrap it in error_feedback.
 #include <algorithm>
 
 #include "compressors/api/registry.h"
@@ -16,16 +17,19 @@ struct OneBit {
     const std::size_t n = tensor.numel();
     const std::size_t levels = SectionBytesOf<float>(kernels::BlockCount(n, block));
     Traits traits = {.fixed_size = true};
-    // At least as good as one mean magnitude a block: |x|_1^2 / (m |x|^2) >= 1 / m for a block of m.
+    // At least as good as one mean magnitude a block: |x|_1^2 / (m |x|^2) >= 1 / m for a block of
+    // m.
     if (n > 0) traits.delta = 1.0 / static_cast<double>(std::min(block, n)) * 0.999;
-    return Plan{.rounds = {Round::Gather(SectionBytesOf<std::uint8_t>(kernels::BitBytes(n)) + 2 * levels)},
-                .traits = traits};
+    return Plan{
+        .rounds = {Round::Gather(SectionBytesOf<std::uint8_t>(kernels::BitBytes(n)) + 2 * levels)},
+        .traits = traits};
   }
   void Encode(In x, const Context& context, Payload& payload) const {
     const std::size_t blocks = kernels::BlockCount(x.size(), block);
     const auto bits = payload.Add<std::uint8_t>(Tag::kBits, kernels::BitBytes(x.size()));
     const Out positive = payload.Add<float>(Tag::kPositive, blocks);
-    kernels::OneBitEncode(context.backend, x, block, bits, positive, payload.Add<float>(Tag::kNegative, blocks));
+    kernels::OneBitEncode(context.backend, x, block, bits, positive,
+                          payload.Add<float>(Tag::kNegative, blocks));
   }
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
     const std::size_t blocks = kernels::BlockCount(y.size(), block);
@@ -41,9 +45,12 @@ struct OneBit {
 SLIMGRAD_METHOD(one_bit) {
   return {.summary = "signs, decoded to the mean of their side",
           .reference = "Seide et al. 2014",
-          .parameters = {Integer("block").Default(4096).AtLeast(1).Doc("elements that share two levels")},
+          .parameters = {Integer("block").Default(4096).AtLeast(1).Doc(
+              "elements that share two levels")},
           .example = "one_bit(block=4096)",
-          .make = [](const Arguments& a) -> Result<Compressor> { return Compressor(OneBit{a.Size("block")}); }};
+          .make = [](const Arguments& a) -> Result<Compressor> {
+            return Compressor(OneBit{a.Size("block")});
+          }};
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-// PowerSGD (Vogels et al. 2019, algorithm 1): one step of power iteration from the last step's factor. Two combined rounds:
-// P = mean(M Q), orthonormalised, then Q = mean(M^T P); the average is P Q^T. Wrap it in error_feedback.
+// PowerSGD (Vogels et al. 2019, algorithm 1): one step of power iteration from the last step's
+// factor. Two combined rounds: P = mean(M Q), orthonormalised, then Q = mean(M^T P); the average is
+// P Q^T. Wrap it in error_feedback.
 //
-// The warm start is kept orthonormal: the span of M Q is the same as for the averaged Q itself, while products of two
-// steps' magnitudes, which overflow, never appear. Tensors of fewer than two dimensions, and those that the factors would
-// not make smaller, travel dense.
+// The warm start is kept orthonormal: the span of M Q is the same as for the averaged Q itself,
+// while products of two steps' magnitudes, which overflow, never appear. Tensors of fewer than two
+// dimensions, and those that the factors would not make smaller, travel dense.
 #include <algorithm>
 
 #include "compressors/api/registry.h"
@@ -47,9 +48,11 @@ class PowerSgd {
 
   State Init(const Context& context) const {
     const Shape s = ShapeOf(*context.tensor);
-    State state = {s, Buffer<float>(s.cols * s.rank), Buffer<float>(s.rows * s.rank), Buffer<float>(s.cols * s.rank)};
+    State state = {s, Buffer<float>(s.cols * s.rank), Buffer<float>(s.rows * s.rank),
+                   Buffer<float>(s.cols * s.rank)};
     // All columns of zeros are replaced by random directions, the same on every rank.
-    kernels::Orthonormalize(context.backend, s.cols, s.rank, context.SharedKey("power_sgd.start"), state.warm.span());
+    kernels::Orthonormalize(context.backend, s.cols, s.rank, context.SharedKey("power_sgd.start"),
+                            state.warm.span());
     return state;
   }
 
@@ -66,25 +69,29 @@ class PowerSgd {
     }
   }
 
-  Status Receive(int round, const Inbox& inbox, State& state, const Context& context, Out average) const {
+  Status Receive(int round, const Inbox& inbox, State& state, const Context& context,
+                 Out average) const {
     const auto [rows, cols, rank] = state.shape;
     const Backend& backend = context.backend;
     if (rank == 0) {
       if (average.empty()) return {};
-      SLIMGRAD_ASSIGN_OR_RETURN(const In mean, inbox.payloads[0].Get<float>(Tag::kValue, average.size()));
+      SLIMGRAD_ASSIGN_OR_RETURN(const In mean,
+                                inbox.payloads[0].Get<float>(Tag::kValue, average.size()));
       kernels::Widen(backend, mean, average);
       return {};
     }
     if (round == 0) {
       SLIMGRAD_ASSIGN_OR_RETURN(const In p, inbox.payloads[0].Get<float>(Tag::kValue, rows * rank));
       kernels::Widen(backend, p, state.p.span());
-      kernels::Orthonormalize(backend, rows, rank, context.SharedKey("power_sgd.p"), state.p.span());
+      kernels::Orthonormalize(backend, rows, rank, context.SharedKey("power_sgd.p"),
+                              state.p.span());
       return {};
     }
     SLIMGRAD_ASSIGN_OR_RETURN(const In q, inbox.payloads[0].Get<float>(Tag::kValue, cols * rank));
     kernels::Widen(backend, q, state.q.span());
     kernels::Widen(backend, q, state.warm.span());
-    kernels::Orthonormalize(backend, cols, rank, context.SharedKey("power_sgd.q"), state.warm.span());
+    kernels::Orthonormalize(backend, cols, rank, context.SharedKey("power_sgd.q"),
+                            state.warm.span());
     if (average.empty()) return {};
     kernels::Fill(backend, 0.0F, average);
     kernels::AddOuter(backend, state.p.span(), state.q.span(), rows, cols, rank, 1.0F, average);
@@ -95,7 +102,8 @@ class PowerSgd {
   Status SubtractSent(const PayloadView& own, State& state, const Context& context, Out y) const {
     const auto [rows, cols, rank] = state.shape;
     if (rank > 0) {
-      kernels::AddOuter(context.backend, state.p.span(), state.q.span(), rows, cols, rank, -1.0F, y);
+      kernels::AddOuter(context.backend, state.p.span(), state.q.span(), rows, cols, rank, -1.0F,
+                        y);
       return {};
     }
     SLIMGRAD_ASSIGN_OR_RETURN(const In values, own.Get<float>(Tag::kValue, y.size()));
@@ -120,9 +128,12 @@ class PowerSgd {
 SLIMGRAD_METHOD(power_sgd) {
   return {.summary = "low rank by a warm-started power iteration",
           .reference = "Vogels et al. 2019",
-          .parameters = {Integer("rank").Default(2).AtLeast(1).AtMost(64).Doc("columns of the factors")},
+          .parameters = {Integer("rank").Default(2).AtLeast(1).AtMost(64).Doc(
+              "columns of the factors")},
           .example = "power_sgd(rank=2)",
-          .make = [](const Arguments& a) -> Result<Compressor> { return Compressor(PowerSgd(a.Size("rank"))); }};
+          .make = [](const Arguments& a) -> Result<Compressor> {
+            return Compressor(PowerSgd(a.Size("rank")));
+          }};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Signs, scaled by the block's mean magnitude (Karimireddy et al. 2019, EF-signSGD). Wrap it in error_feedback.
+// Signs, scaled by the block's mean magnitude (Karimireddy et al. 2019, EF-signSGD). Wrap it in
+// error_feedback.
 #include <algorithm>
 
 #include "compressors/api/registry.h"
@@ -28,19 +29,22 @@ struct ScaledSign {
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
     SLIMGRAD_ASSIGN_OR_RETURN(const auto bits,
                               payload.Get<std::uint8_t>(Tag::kBits, kernels::BitBytes(y.size())));
-    SLIMGRAD_ASSIGN_OR_RETURN(const In scales,
-                              payload.Get<float>(Tag::kScale, kernels::BlockCount(y.size(), block)));
+    SLIMGRAD_ASSIGN_OR_RETURN(
+        const In scales, payload.Get<float>(Tag::kScale, kernels::BlockCount(y.size(), block)));
     kernels::ScaledSignDecodeAdd(context.backend, bits, scales, block, weight, y);
     return {};
   }
 };
 
 SLIMGRAD_METHOD(scaled_sign) {
-  return {.summary = "signs times the mean magnitude",
-          .reference = "Karimireddy et al. 2019",
-          .parameters = {Integer("block").Default(4096).AtLeast(1).Doc("elements that share a scale")},
-          .example = "scaled_sign(block=4096)",
-          .make = [](const Arguments& a) -> Result<Compressor> { return Compressor(ScaledSign{a.Size("block")}); }};
+  return {
+      .summary = "signs times the mean magnitude",
+      .reference = "Karimireddy et al. 2019",
+      .parameters = {Integer("block").Default(4096).AtLeast(1).Doc("elements that share a scale")},
+      .example = "scaled_sign(block=4096)",
+      .make = [](const Arguments& a) -> Result<Compressor> {
+        return Compressor(ScaledSign{a.Size("block")});
+      }};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// small_tensors(C, below=N, use=D): tensors of fewer than N elements go through D instead of C. Biases and norms are a
-// hundredth of the bytes and most of the harm.
+// small_tensors(C, below=N, use=D): tensors of fewer than N elements go through D instead of C.
+// Biases and norms are a hundredth of the bytes and most of the harm.
 #include "compressors/api/registry.h"
 
 namespace slimgrad {
@@ -22,7 +22,8 @@ class SmallTensors {
   void Send(int round, In x, State& state, const Context& context, Payload& payload) const {
     For(*context.tensor).Send(round, x, state, context, payload);
   }
-  Status Receive(int round, const Inbox& inbox, State& state, const Context& context, Out average) const {
+  Status Receive(int round, const Inbox& inbox, State& state, const Context& context,
+                 Out average) const {
     return For(*context.tensor).Receive(round, inbox, state, context, average);
   }
   Status SubtractSent(const PayloadView& own, State& state, const Context& context, Out y) const {
@@ -30,7 +31,9 @@ class SmallTensors {
   }
 
  private:
-  const Compressor& For(const TensorSpec& tensor) const { return tensor.numel() < below_ ? small_ : large_; }
+  const Compressor& For(const TensorSpec& tensor) const {
+    return tensor.numel() < below_ ? small_ : large_;
+  }
 
   Compressor large_;
   std::size_t below_;
@@ -40,8 +43,9 @@ class SmallTensors {
 SLIMGRAD_METHOD(small_tensors) {
   return {.summary = "another compressor for small tensors",
           .reference = "usual in Horovod, CGX and PowerSGD",
-          .parameters = {Integer("below").Default(1024).AtLeast(1).Doc("tensors of fewer elements are small"),
-                         CompressorParameter("use").Default("none").Doc("what small tensors go through")},
+          .parameters =
+              {Integer("below").Default(1024).AtLeast(1).Doc("tensors of fewer elements are small"),
+               CompressorParameter("use").Default("none").Doc("what small tensors go through")},
           .example = "small_tensors(error_feedback(top_k(ratio=0.01)),below=1024,use=none)",
           .wrap = [](const Arguments& a) -> Result<Compressor> {
             return Compressor(SmallTensors(a.inner(), a.Size("below"), a.Child("use")));

@@ -1,4 +1,5 @@
-// The k elements of largest magnitude, with their indices (Aji & Heafield 2017). Biased: wrap it in error_feedback.
+// The k elements of largest magnitude, with their indices (Aji & Heafield 2017). Biased: wrap it in
+// error_feedback.
 #include <algorithm>
 #include <cmath>
 
@@ -9,9 +10,10 @@ namespace slimgrad {
 namespace {
 
 struct TopK {
-  static constexpr SectionType kSections[] = {{Tag::kIndex, DType::kU32}, {Tag::kValue, DType::kF32}};
+  static constexpr SectionType kSections[] = {{Tag::kIndex, DType::kU32},
+                                              {Tag::kValue, DType::kF32}};
 
-  double ratio;   // of elements to keep, where `count` is 0
+  double ratio;  // of elements to keep, where `count` is 0
   std::size_t count;
 
   std::size_t KeptOf(std::size_t n) const {
@@ -23,15 +25,16 @@ struct TopK {
   Result<Plan> MakePlan(const TensorSpec& tensor) const {
     const std::size_t n = tensor.numel();
     if (n > kMaxElements)
-      return Unsupported("top_k: tensor '" + tensor.name + "': expected at most 2^32 elements, found " +
-                         std::to_string(n));
+      return Unsupported("top_k: tensor '" + tensor.name +
+                         "': expected at most 2^32 elements, found " + std::to_string(n));
     const std::size_t k = KeptOf(n);
     Traits traits = {.fixed_size = true};
     // The k largest of n squares are at least k / n of their sum (Stich et al. 2018, lemma A.1).
     if (k > 0) traits.delta = static_cast<double>(k) / static_cast<double>(n);
     traits.exact = k == n;
-    return Plan{.rounds = {Round::Gather(SectionBytesOf<std::uint32_t>(k) + SectionBytesOf<float>(k))},
-                .traits = traits};
+    return Plan{
+        .rounds = {Round::Gather(SectionBytesOf<std::uint32_t>(k) + SectionBytesOf<float>(k))},
+        .traits = traits};
   }
   void Encode(In x, const Context& context, Payload& payload) const {
     const std::size_t k = KeptOf(x.size());
@@ -51,8 +54,9 @@ struct TopK {
 SLIMGRAD_METHOD(top_k) {
   return {.summary = "the k elements of largest magnitude",
           .reference = "Aji & Heafield 2017; Stich et al. 2018",
-          .parameters = {Real("ratio").Default(0.01).Above(0).AtMost(1).Doc("k = max(1, round(ratio * n))"),
-                         Integer("k").AtLeast(1).InsteadOf("ratio").Doc("elements to keep, at most all")},
+          .parameters =
+              {Real("ratio").Default(0.01).Above(0).AtMost(1).Doc("k = max(1, round(ratio * n))"),
+               Integer("k").AtLeast(1).InsteadOf("ratio").Doc("elements to keep, at most all")},
           .example = "top_k(ratio=0.01)",
           .make = [](const Arguments& a) -> Result<Compressor> {
             return Compressor(a.Has("k") ? TopK{0, a.Size("k")} : TopK{a.Real("ratio"), 0});

@@ -1,5 +1,5 @@
-// Owned memory of a fixed number of elements, zeroed, aligned to 64 bytes. Move-only. State fields and driver buffers are
-// Buffers, so that steady-state steps allocate nothing.
+// Owned memory of a fixed number of elements, zeroed, aligned to 64 bytes. Move-only. State fields
+// and driver buffers are Buffers, so that steady-state steps allocate nothing.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ class Buffer {
   explicit Buffer(std::size_t size) : size_(size) {
     if (size == 0) return;
     SLIMGRAD_CHECK(size <= PTRDIFF_MAX / sizeof(T));
-    data_.reset(static_cast<T*>(::operator new(size * sizeof(T), std::align_val_t{kBufferAlignment})));
+    data_.reset(
+        static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{kBufferAlignment})));
     std::memset(static_cast<void*>(data_.get()), 0, size * sizeof(T));
   }
 
@@ -35,7 +36,9 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(T* p) const { ::operator delete(static_cast<void*>(p), std::align_val_t{kBufferAlignment}); }
+    void operator()(T* p) const {
+      ::operator delete (static_cast<void*>(p), std::align_val_t{kBufferAlignment});
+    }
   };
   std::unique_ptr<T, Free> data_;
   std::size_t size_ = 0;

@@ -20,7 +20,8 @@ constexpr std::array kRows = {
 };
 
 const Row* Find(DType dtype) {
-  const auto* row = std::find_if(kRows.begin(), kRows.end(), [=](const Row& r) { return r.dtype == dtype; });
+  const auto* row =
+      std::find_if(kRows.begin(), kRows.end(), [=](const Row& r) { return r.dtype == dtype; });
   return row == kRows.end() ? nullptr : row;
 }
 

@@ -1,4 +1,5 @@
-// Element types of gradients, payload sections, state fields and files. The numbers are wire format: docs/wire_format.md.
+// Element types of gradients, payload sections, state fields and files. The numbers are wire
+// format: docs/wire_format.md.
 #pragma once
 
 #include <cstddef>
@@ -35,17 +36,50 @@ std::optional<DType> DTypeFromName(std::string_view name);
 
 template <class T>
 struct DTypeTraits;
-template <> struct DTypeTraits<float> { static constexpr DType kDType = DType::kF32; };
-template <> struct DTypeTraits<double> { static constexpr DType kDType = DType::kF64; };
-template <> struct DTypeTraits<half_bits> { static constexpr DType kDType = DType::kF16; };
-template <> struct DTypeTraits<bfloat16_bits> { static constexpr DType kDType = DType::kBF16; };
-template <> struct DTypeTraits<std::uint8_t> { static constexpr DType kDType = DType::kU8; };
-template <> struct DTypeTraits<std::int8_t> { static constexpr DType kDType = DType::kI8; };
-template <> struct DTypeTraits<std::uint16_t> { static constexpr DType kDType = DType::kU16; };
-template <> struct DTypeTraits<std::int32_t> { static constexpr DType kDType = DType::kI32; };
-template <> struct DTypeTraits<std::uint32_t> { static constexpr DType kDType = DType::kU32; };
-template <> struct DTypeTraits<std::int64_t> { static constexpr DType kDType = DType::kI64; };
-template <> struct DTypeTraits<std::uint64_t> { static constexpr DType kDType = DType::kU64; };
+template <>
+struct DTypeTraits<float> {
+  static constexpr DType kDType = DType::kF32;
+};
+template <>
+struct DTypeTraits<double> {
+  static constexpr DType kDType = DType::kF64;
+};
+template <>
+struct DTypeTraits<half_bits> {
+  static constexpr DType kDType = DType::kF16;
+};
+template <>
+struct DTypeTraits<bfloat16_bits> {
+  static constexpr DType kDType = DType::kBF16;
+};
+template <>
+struct DTypeTraits<std::uint8_t> {
+  static constexpr DType kDType = DType::kU8;
+};
+template <>
+struct DTypeTraits<std::int8_t> {
+  static constexpr DType kDType = DType::kI8;
+};
+template <>
+struct DTypeTraits<std::uint16_t> {
+  static constexpr DType kDType = DType::kU16;
+};
+template <>
+struct DTypeTraits<std::int32_t> {
+  static constexpr DType kDType = DType::kI32;
+};
+template <>
+struct DTypeTraits<std::uint32_t> {
+  static constexpr DType kDType = DType::kU32;
+};
+template <>
+struct DTypeTraits<std::int64_t> {
+  static constexpr DType kDType = DType::kI64;
+};
+template <>
+struct DTypeTraits<std::uint64_t> {
+  static constexpr DType kDType = DType::kU64;
+};
 
 template <class T>
 inline constexpr DType kDTypeOf = DTypeTraits<T>::kDType;

@@ -6,17 +6,19 @@
 
 namespace slimgrad {
 
-// A kernel's result never depends on the executor: tasks write disjoint memory, and sums have a fixed shape.
+// A kernel's result never depends on the executor: tasks write disjoint memory, and sums have a
+// fixed shape.
 class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Runs task(0) ... task(tasks - 1), each once, in any order and on any thread, and returns when all are done.
-  // The task is borrowed, not copied: nothing is allocated.
+  // Runs task(0) ... task(tasks - 1), each once, in any order and on any thread, and returns when
+  // all are done. The task is borrowed, not copied: nothing is allocated.
   template <class Task>
   void ParallelFor(std::size_t tasks, Task&& task) {
     using T = std::remove_reference_t<Task>;
-    Run(tasks, [](void* context, std::size_t i) { (*static_cast<T*>(context))(i); },
+    Run(
+        tasks, [](void* context, std::size_t i) { (*static_cast<T*>(context))(i); },
         const_cast<void*>(static_cast<const void*>(&task)));
   }
 

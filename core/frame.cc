@@ -19,27 +19,29 @@ struct Header {
   std::uint64_t numel;
   std::uint64_t step;
   std::uint64_t body_bytes;
-  std::uint64_t checksum;  // XXH3-64 of the header before this field, then of the body, as two hashes hashed
+  std::uint64_t
+      checksum;  // XXH3-64 of the header before this field, then of the body, as two hashes hashed
 };
 static_assert(sizeof(Header) == kFrameHeaderBytes);
 
 std::uint64_t Checksum(const Header& header, std::span<const std::byte> body) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&header);
-  const std::uint64_t parts[2] = {Hash64(std::span(bytes, offsetof(Header, checksum))), Hash64(body)};
+  const std::uint64_t parts[2] = {Hash64(std::span(bytes, offsetof(Header, checksum))),
+                                  Hash64(body)};
   return Hash64(std::as_bytes(std::span(parts)));
 }
 
 template <class T>
 Status Wrong(const char* field, const T& expected, const T& found) {
-  return Corrupt(std::string("frame ") + field + ": expected " + std::to_string(expected) + ", found " +
-                 std::to_string(found));
+  return Corrupt(std::string("frame ") + field + ": expected " + std::to_string(expected) +
+                 ", found " + std::to_string(found));
 }
 
 template <class T>
 Status CheckSame(const char* field, const T& expected, const T& found) {
   if (expected == found) return {};
-  return Mismatch(std::string("frame ") + field + ": expected " + std::to_string(expected) + ", found " +
-                  std::to_string(found));
+  return Mismatch(std::string("frame ") + field + ": expected " + std::to_string(expected) +
+                  ", found " + std::to_string(found));
 }
 
 }  // namespace
@@ -49,7 +51,8 @@ std::span<std::byte> FrameBody(std::span<std::byte> memory) {
   return memory.subspan(kFrameHeaderBytes);
 }
 
-std::span<const std::byte> SealFrame(std::span<std::byte> memory, const Payload& payload, const FrameInfo& info) {
+std::span<const std::byte> SealFrame(std::span<std::byte> memory, const Payload& payload,
+                                     const FrameInfo& info) {
   SLIMGRAD_CHECK(payload.body().data() == FrameBody(memory).data());
   Header header = {};
   header.magic = kMagic;
@@ -81,7 +84,8 @@ Result<Frame> ReadFrame(std::span<const std::byte> bytes) {
   if (!payload.ok()) return payload.status().In("frame");
   if (payload->sections().size() != header.sections)
     return Wrong<std::size_t>("sections", header.sections, payload->sections().size());
-  return Frame{{header.spec_hash, header.numel, header.step, header.round}, *payload,
+  return Frame{{header.spec_hash, header.numel, header.step, header.round},
+               *payload,
                kFrameHeaderBytes + body.size()};
 }
 

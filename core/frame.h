@@ -1,4 +1,5 @@
-// The header in front of a payload that travels whole (a gathered round). docs/wire_format.md is normative.
+// The header in front of a payload that travels whole (a gathered round). docs/wire_format.md is
+// normative.
 #pragma once
 
 #include <cstddef>
@@ -28,15 +29,17 @@ struct Frame {
   std::size_t bytes = 0;  // of the whole frame: where the next one in a bucket begins
 };
 
-// A payload is written at FrameBody(memory); SealFrame then writes the header in front of it and returns the whole frame.
-// `memory` is aligned to 16.
+// A payload is written at FrameBody(memory); SealFrame then writes the header in front of it and
+// returns the whole frame. `memory` is aligned to 16.
 std::span<std::byte> FrameBody(std::span<std::byte> memory);
-std::span<const std::byte> SealFrame(std::span<std::byte> memory, const Payload& payload, const FrameInfo& info);
+std::span<const std::byte> SealFrame(std::span<std::byte> memory, const Payload& payload,
+                                     const FrameInfo& info);
 
 // Reads the frame at the start of `bytes`, which may hold more. kCorrupt for damage of any kind.
 Result<Frame> ReadFrame(std::span<const std::byte> bytes);
 
-// As above, for a buffer of exactly one frame that must carry `expected`: else kMismatch, which names the field.
+// As above, for a buffer of exactly one frame that must carry `expected`: else kMismatch, which
+// names the field.
 Result<PayloadView> OpenFrame(std::span<const std::byte> bytes, const FrameInfo& expected);
 
 }  // namespace slimgrad

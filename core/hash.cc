@@ -4,7 +4,9 @@
 
 namespace slimgrad {
 
-std::uint64_t Hash64(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+std::uint64_t Hash64(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
 std::uint64_t Hash64(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
 

@@ -1,4 +1,5 @@
-// 64-bit XXH3 (xxHash library): checksums of frames and files, hashes of specs and random keys. Not cryptographic.
+// 64-bit XXH3 (xxHash library): checksums of frames and files, hashes of specs and random keys. Not
+// cryptographic.
 #pragma once
 
 #include <cstddef>

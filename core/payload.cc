@@ -25,9 +25,12 @@ Status CheckHeader(const SectionHeader& header, std::size_t room) {
   if (NameOf(Tag{header.tag}) == "?")
     return Corrupt("section tag: expected 1 to 6, found " + std::to_string(header.tag));
   const std::size_t size = SizeOf(DType{header.dtype});
-  if (size == 0) return Corrupt("section dtype: expected 1 to 11, found " + std::to_string(header.dtype));
+  if (size == 0)
+    return Corrupt("section dtype: expected 1 to 11, found " + std::to_string(header.dtype));
   for (std::uint8_t byte : header.zero)
-    if (byte != 0) return Corrupt("section header: expected zeros in bytes 2 to 7, found " + std::to_string(byte));
+    if (byte != 0)
+      return Corrupt("section header: expected zeros in bytes 2 to 7, found " +
+                     std::to_string(byte));
   if (header.bytes > room)
     return Corrupt("section bytes: expected at most " + std::to_string(room) + ", found " +
                    std::to_string(header.bytes));
@@ -62,11 +65,15 @@ Result<PayloadView> PayloadView::Parse(std::span<const std::byte> body) {
     std::memcpy(&header, body.data(), sizeof header);
     SLIMGRAD_RETURN_IF_ERROR(CheckHeader(header, body.size() - sizeof header));
     const std::size_t whole = SectionBytes(header.bytes);
-    if (whole > body.size()) return Corrupt("section padding: expected a multiple of 16 bytes, found fewer");
+    if (whole > body.size())
+      return Corrupt("section padding: expected a multiple of 16 bytes, found fewer");
     if (view.Find(Tag{header.tag}))
-      return Corrupt("section tag: expected each once, found " + std::string(NameOf(Tag{header.tag})) + " twice");
-    for (std::byte padding : body.subspan(sizeof header + header.bytes, whole - sizeof header - header.bytes))
-      if (padding != std::byte{0}) return Corrupt("section padding: expected zeros, found another byte");
+      return Corrupt("section tag: expected each once, found " +
+                     std::string(NameOf(Tag{header.tag})) + " twice");
+    for (std::byte padding :
+         body.subspan(sizeof header + header.bytes, whole - sizeof header - header.bytes))
+      if (padding != std::byte{0})
+        return Corrupt("section padding: expected zeros, found another byte");
     view.sections_[view.count_++] = {{Tag{header.tag}, DType{header.dtype}},
                                      body.subspan(sizeof header, header.bytes)};
     body = body.subspan(whole);
@@ -90,7 +97,8 @@ Result<const Section*> PayloadView::FindTyped(SectionType type) const {
   const Section* section = Find(type.tag);
   if (!section) return Corrupt("payload: expected a section " + TypeText(type) + ", found none");
   if (section->type != type)
-    return Corrupt("payload: expected a section " + TypeText(type) + ", found " + TypeText(section->type));
+    return Corrupt("payload: expected a section " + TypeText(type) + ", found " +
+                   TypeText(section->type));
   return section;
 }
 
@@ -99,7 +107,9 @@ Status PayloadView::WrongCount(const Section& section, std::size_t expected) {
                  " elements, found " + std::to_string(section.count()));
 }
 
-Payload::Payload(std::span<std::byte> memory) : memory_(memory) { SLIMGRAD_CHECK(Aligned(memory.data())); }
+Payload::Payload(std::span<std::byte> memory) : memory_(memory) {
+  SLIMGRAD_CHECK(Aligned(memory.data()));
+}
 
 std::span<std::byte> Payload::AddBytes(SectionType type, std::size_t bytes) {
   SLIMGRAD_CHECK(view_.count_ < kMaxSections && !view_.Find(type.tag));

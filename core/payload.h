@@ -1,5 +1,6 @@
-// A payload is what one rank says about one tensor in one round: up to kMaxSections typed sections, written in place in
-// the caller's memory. docs/wire_format.md is normative for the bytes; core/frame.h puts the header in front.
+// A payload is what one rank says about one tensor in one round: up to kMaxSections typed sections,
+// written in place in the caller's memory. docs/wire_format.md is normative for the bytes;
+// core/frame.h puts the header in front.
 //
 //   Payload payload(memory);                                  // capacity from the plan's bound
 //   auto indices = payload.Add<std::uint32_t>(Tag::kIndex, k);
@@ -19,7 +20,8 @@
 
 namespace slimgrad {
 
-static_assert(std::endian::native == std::endian::little, "payload sections are little-endian in memory");
+static_assert(std::endian::native == std::endian::little,
+              "payload sections are little-endian in memory");
 
 // What a section holds. The numbers are wire format.
 enum class Tag : std::uint8_t {
@@ -55,9 +57,11 @@ inline constexpr std::size_t kMaxSections = 8;
 inline constexpr std::size_t kSectionAlignment = 16;
 inline constexpr std::size_t kSectionHeaderBytes = 16;
 
-// Bytes on the wire of a section that holds `bytes` bytes: its header, the data, zeros up to a multiple of 16.
+// Bytes on the wire of a section that holds `bytes` bytes: its header, the data, zeros up to a
+// multiple of 16.
 constexpr std::size_t SectionBytes(std::size_t bytes) {
-  return kSectionHeaderBytes + (bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
+  return kSectionHeaderBytes +
+         (bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
 }
 template <class T>
 constexpr std::size_t SectionBytesOf(std::size_t count) {
@@ -69,7 +73,8 @@ class PayloadView {
  public:
   PayloadView() = default;
 
-  // kCorrupt unless `body` is a row of well-formed sections with distinct tags. `body` is aligned to 16 (CHECKed).
+  // kCorrupt unless `body` is a row of well-formed sections with distinct tags. `body` is aligned
+  // to 16 (CHECKed).
   static Result<PayloadView> Parse(std::span<const std::byte> body);
 
   // A payload of one section, for combined rounds, which travel as bare values.
@@ -78,7 +83,8 @@ class PayloadView {
   std::span<const Section> sections() const { return {sections_.data(), count_}; }
   const Section* Find(Tag tag) const;
 
-  // kCorrupt unless the section exists with this type (and, in the second form, this number of elements).
+  // kCorrupt unless the section exists with this type (and, in the second form, this number of
+  // elements).
   template <class T>
   Result<std::span<const T>> Get(Tag tag) const {
     SLIMGRAD_ASSIGN_OR_RETURN(const Section* section, FindTyped({tag, kDTypeOf<T>}));
@@ -100,12 +106,14 @@ class PayloadView {
   std::size_t count_ = 0;
 };
 
-// A payload being written. Memory is the caller's, aligned to 16 (CHECKed), and outlives the payload and its views.
+// A payload being written. Memory is the caller's, aligned to 16 (CHECKed), and outlives the
+// payload and its views.
 class Payload {
  public:
   explicit Payload(std::span<std::byte> memory);
 
-  // Appends a section; its contents are unspecified until written. CHECKs the capacity, and that the tag is new.
+  // Appends a section; its contents are unspecified until written. CHECKs the capacity, and that
+  // the tag is new.
   template <class T>
   std::span<T> Add(Tag tag, std::size_t count) {
     SLIMGRAD_CHECK(count <= memory_.size() / sizeof(T));

@@ -1,9 +1,9 @@
-// Counter-based randomness: a value depends on its key and counter alone, so every thread count, rank and device
-// draws the same bits. Philox4x32-10 (Salmon et al., SC 2011) as Random123 implements it; the layout below is
-// normative, docs/numerics.md repeats it.
+// Counter-based randomness: a value depends on its key and counter alone, so every thread count,
+// rank and device draws the same bits. Philox4x32-10 (Salmon et al., SC 2011) as Random123
+// implements it; the layout below is normative, docs/numerics.md repeats it.
 //
-//   key     = XXH3-64 of the bytes: seed (u64 LE), rank or kShared (u64 LE), length of purpose (u64 LE), purpose, tensor name
-//   counter = (block low 32, block high 32, step low 32, step high 32)
+//   key     = XXH3-64 of the bytes: seed (u64 LE), rank or kShared (u64 LE), length of purpose (u64
+//   LE), purpose, tensor name counter = (block low 32, block high 32, step low 32, step high 32)
 //   the 16 bytes of a block are words 0..3 in little-endian order: 8 lanes of 16 bits, or 4 of 32
 #pragma once
 
@@ -22,8 +22,8 @@ struct RandomKey {
 inline constexpr std::uint64_t kShared = ~std::uint64_t{0};
 
 // `purpose` keeps two uses of randomness in one method apart, e.g. "int8.rounding".
-RandomKey MakeRandomKey(std::uint64_t seed, std::uint64_t step, std::string_view purpose, std::string_view tensor,
-                        std::uint64_t rank_or_shared);
+RandomKey MakeRandomKey(std::uint64_t seed, std::uint64_t step, std::string_view purpose,
+                        std::string_view tensor, std::uint64_t rank_or_shared);
 
 // Block `block` of the stream: 128 random bits.
 std::array<std::uint32_t, 4> Philox(const RandomKey& key, std::uint64_t block);

@@ -1,5 +1,5 @@
-// Memory that a call needs only while it runs. Taken in stack order, kept for the next call: after the first steps
-// nothing is allocated. One Scratch belongs to one thread.
+// Memory that a call needs only while it runs. Taken in stack order, kept for the next call: after
+// the first steps nothing is allocated. One Scratch belongs to one thread.
 //
 //   ScratchScope scope(*context.scratch);
 //   std::span<std::byte> memory = scope.Take(bytes);   // valid until `scope` ends
@@ -28,7 +28,7 @@ class Scratch {
   std::span<std::byte> Take(std::size_t bytes);
   void Release(std::size_t blocks, std::size_t used);
 
-  std::vector<Block> blocks_;   // blocks [0, open_) are in use, the last of them partly
+  std::vector<Block> blocks_;  // blocks [0, open_) are in use, the last of them partly
   std::size_t open_ = 0;
 };
 

@@ -1,5 +1,6 @@
-// What a compressor remembers about one tensor from step to step: an ordinary struct that lists its lasting fields once.
-// Saving, loading, sizing and comparing follow from that list. Field sizes are fixed when the state is made.
+// What a compressor remembers about one tensor from step to step: an ordinary struct that lists its
+// lasting fields once. Saving, loading, sizing and comparing follow from that list. Field sizes are
+// fixed when the state is made.
 //
 //   struct State {
 //     Buffer<float> residual;     // lasting: listed
@@ -25,7 +26,8 @@ namespace slimgrad {
 
 class State;
 
-// Meets each lasting field as named, typed memory. Names of nested states are joined with '/': "inner/residual".
+// Meets each lasting field as named, typed memory. Names of nested states are joined with '/':
+// "inner/residual".
 class FieldVisitor {
  public:
   virtual ~FieldVisitor() = default;
@@ -35,7 +37,7 @@ class FieldVisitor {
     Field(Path(name), kDTypeOf<T>, std::as_writable_bytes(field.span()));
   }
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   void operator()(std::string_view name, T& scalar) {
     Field(Path(name), kDTypeOf<T>, std::as_writable_bytes(std::span(&scalar, 1)));
   }
@@ -54,8 +56,8 @@ class State {
  public:
   State() = default;
   template <class T>
-    requires(!std::same_as<T, State>)
-  explicit State(T value) : box_(std::make_unique<Box<T>>(std::move(value))) {}
+  requires(!std::same_as<T, State>) explicit State(T value)
+      : box_(std::make_unique<Box<T>>(std::move(value))) {}
 
   // CHECKs that the state holds a T.
   template <class T>

@@ -1,9 +1,11 @@
-// Errors that outside data can cause travel as Status or Result<T>. The library never throws across its boundary.
+// Errors that outside data can cause travel as Status or Result<T>. The library never throws across
+// its boundary.
 //
 //   SLIMGRAD_RETURN_IF_ERROR(Check(x));
 //   SLIMGRAD_ASSIGN_OR_RETURN(Trace trace, Trace::Open(path));
 //
-// A message names the field, what was expected and what was found: "tensor 'w': shape: expected [2, 3], found [3, 2]".
+// A message names the field, what was expected and what was found: "tensor 'w': shape: expected [2,
+// 3], found [3, 2]".
 #pragma once
 
 #include <cstdint>
@@ -56,12 +58,15 @@ Status Unsupported(std::string message);
 Status PeerLost(std::string message);
 Status IoError(std::string message);
 
-// A value or the error that stands in its place. Reading the value of a failed result is a CHECK failure.
+// A value or the error that stands in its place. Reading the value of a failed result is a CHECK
+// failure.
 template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose, `return value;`
-  Result(Status error) : status_(std::move(error)) { SLIMGRAD_CHECK(!status_.ok()); }  // NOLINT: likewise
+  Result(Status error) : status_(std::move(error)) {
+    SLIMGRAD_CHECK(!status_.ok());
+  }  // NOLINT: likewise
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -89,8 +94,8 @@ class [[nodiscard]] Result {
 #define SLIMGRAD_INTERNAL_CAT2(a, b) a##b
 #define SLIMGRAD_INTERNAL_CAT(a, b) SLIMGRAD_INTERNAL_CAT2(a, b)
 
-#define SLIMGRAD_RETURN_IF_ERROR(expression)                 \
-  do {                                                       \
+#define SLIMGRAD_RETURN_IF_ERROR(expression)                                      \
+  do {                                                                            \
     if (::slimgrad::Status status_ = (expression); !status_.ok()) return status_; \
   } while (false)
 

@@ -12,7 +12,8 @@ std::size_t TensorSpec::numel() const {
 }
 
 Status Validate(const TensorSpec& spec) {
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(sizeof(double));
+  constexpr std::int64_t kMax =
+      std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(sizeof(double));
   const auto error = [&](const char* expected) {
     return InvalidArgument("tensor '" + spec.name + "': shape: expected " + expected + ", found " +
                            ShapeText(spec.shape));

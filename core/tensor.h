@@ -15,8 +15,8 @@ namespace slimgrad {
 // Where memory lives. A view carries it, and every kernel runs where its views are.
 enum class Device : std::uint8_t { kCpu = 0, kCuda = 1 };
 
-// Name, shape and type of a parameter's gradient; equal on every rank, whatever bucket it travels in.
-// A shape of no dimensions is a scalar (one element); a zero in it makes the tensor empty.
+// Name, shape and type of a parameter's gradient; equal on every rank, whatever bucket it travels
+// in. A shape of no dimensions is a scalar (one element); a zero in it makes the tensor empty.
 struct TensorSpec {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -28,17 +28,20 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-// kInvalidArgument unless every extent is >= 0, the tensor's bytes as fp64 fit in 63 bits and the dtype is a float's.
+// kInvalidArgument unless every extent is >= 0, the tensor's bytes as fp64 fit in 63 bits and the
+// dtype is a float's.
 Status Validate(const TensorSpec& spec);
 
 // "[2, 3]"
 std::string ShapeText(std::span<const std::int64_t> shape);
 
-// What a method reads and writes: fp32 on the context's device, borrowed for the call, any alignment of 4.
+// What a method reads and writes: fp32 on the context's device, borrowed for the call, any
+// alignment of 4.
 using In = std::span<const float>;
 using Out = std::span<float>;
 
-// Borrowed memory of a float tensor at the library's edge. Methods never see it: the exchange converts to fp32.
+// Borrowed memory of a float tensor at the library's edge. Methods never see it: the exchange
+// converts to fp32.
 struct ConstView {
   const void* data = nullptr;
   std::size_t numel = 0;
@@ -46,7 +49,8 @@ struct ConstView {
   Device device = Device::kCpu;
 
   ConstView() = default;
-  ConstView(const void* d, std::size_t n, DType t, Device where) : data(d), numel(n), dtype(t), device(where) {}
+  ConstView(const void* d, std::size_t n, DType t, Device where)
+      : data(d), numel(n), dtype(t), device(where) {}
   ConstView(In values) : data(values.data()), numel(values.size()) {}  // NOLINT: a span is a view
 
   template <class T>
@@ -63,7 +67,8 @@ struct View {
   Device device = Device::kCpu;
 
   View() = default;
-  View(void* d, std::size_t n, DType t, Device where) : data(d), numel(n), dtype(t), device(where) {}
+  View(void* d, std::size_t n, DType t, Device where)
+      : data(d), numel(n), dtype(t), device(where) {}
   View(Out values) : data(values.data()), numel(values.size()) {}  // NOLINT: a span is a view
 
   template <class T>

@@ -1,13 +1,17 @@
-// The concept that nearly every method satisfies: one payload a step, no memory. A plain value type of parameters.
+// The concept that nearly every method satisfies: one payload a step, no memory. A plain value type
+// of parameters.
 //
-//   Result<Plan> MakePlan(const TensorSpec&) const;       exactly one round; refuses tensors that the method cannot do
-//   void Encode(In x, const Context&, Payload&) const;    x is finite; writes the payload in place
-//   Status DecodeAdd(const PayloadView&, const Context&, float weight, Out y) const;
-//                                                         y = y + weight * x_hat, elementwise; trusts nothing in the
-//                                                         payload; on error y is unspecified
+//   Result<Plan> MakePlan(const TensorSpec&) const;       exactly one round; refuses tensors that
+//   the method cannot do void Encode(In x, const Context&, Payload&) const;    x is finite; writes
+//   the payload in place Status DecodeAdd(const PayloadView&, const Context&, float weight, Out y)
+//   const;
+//                                                         y = y + weight * x_hat, elementwise;
+//                                                         trusts nothing in the payload; on error y
+//                                                         is unspecified
 //
-// Ownership: everything is borrowed for the call. Threads: const calls may run at once with different contexts.
-// Determinism: results depend on the arguments alone. Loops over elements are kernels, see kernels/.
+// Ownership: everything is borrowed for the call. Threads: const calls may run at once with
+// different contexts. Determinism: results depend on the arguments alone. Loops over elements are
+// kernels, see kernels/.
 #pragma once
 
 #include <concepts>
@@ -23,8 +27,8 @@
 namespace slimgrad {
 
 template <class C>
-concept Codec = requires(const C c, const TensorSpec& tensor, In x, const Context& context, Payload& payload,
-                         const PayloadView& view, Out y) {
+concept Codec = requires(const C c, const TensorSpec& tensor, In x, const Context& context,
+                         Payload& payload, const PayloadView& view, Out y) {
   { c.MakePlan(tensor) } -> std::same_as<Result<Plan>>;
   { c.Encode(x, context, payload) } -> std::same_as<void>;
   { c.DecodeAdd(view, context, 1.0F, y) } -> std::same_as<Status>;
@@ -34,17 +38,19 @@ concept Codec = requires(const C c, const TensorSpec& tensor, In x, const Contex
 class AnyCodec {
  public:
   template <class C>
-    requires(Codec<C> && !std::same_as<C, AnyCodec>)
-  explicit AnyCodec(C codec) : impl_(std::make_shared<Model<C>>(std::move(codec))) {}
+  requires(Codec<C> && !std::same_as<C, AnyCodec>) explicit AnyCodec(C codec)
+      : impl_(std::make_shared<Model<C>>(std::move(codec))) {}
 
   Result<Plan> MakePlan(const TensorSpec& tensor) const { return impl_->MakePlan(tensor); }
-  void Encode(In x, const Context& context, Payload& payload) const { impl_->Encode(x, context, payload); }
+  void Encode(In x, const Context& context, Payload& payload) const {
+    impl_->Encode(x, context, payload);
+  }
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
     return impl_->DecodeAdd(payload, context, weight, y);
   }
 
-  // The payload's sections, where the codec declares `static constexpr SectionType kSections[]`: what recoders may
-  // take up. Empty otherwise.
+  // The payload's sections, where the codec declares `static constexpr SectionType kSections[]`:
+  // what recoders may take up. Empty otherwise.
   std::span<const SectionType> sections() const { return impl_->Sections(); }
 
  private:
@@ -64,9 +70,12 @@ class AnyCodec {
       return codec.DecodeAdd(p, c, w, y);
     }
     std::span<const SectionType> Sections() const override {
-      if constexpr (requires { codec.sections(); }) return codec.sections();
-      else if constexpr (requires { C::kSections; }) return C::kSections;
-      else return {};
+      if constexpr (requires { codec.sections(); })
+        return codec.sections();
+      else if constexpr (requires { C::kSections; })
+        return C::kSections;
+      else
+        return {};
     }
     C codec;
   };

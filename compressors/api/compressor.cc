@@ -5,7 +5,8 @@
 
 namespace slimgrad {
 
-Status AverageOfCodec::Receive(int, const Inbox& inbox, State&, const Context& context, Out average) const {
+Status AverageOfCodec::Receive(int, const Inbox& inbox, State&, const Context& context,
+                               Out average) const {
   if (average.empty()) return {};
   kernels::Fill(context.backend, 0.0F, average);
   for (const PayloadView& payload : inbox.payloads)

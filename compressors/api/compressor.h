@@ -1,18 +1,22 @@
-// The one handle of the library: any method, wrapped or not, as rounds of "say what to send" and "take what came back".
+// The one handle of the library: any method, wrapped or not, as rounds of "say what to send" and
+// "take what came back".
 //
 // A Protocol is the wide concept, for methods with several rounds or with memory and for wrappers:
 //
 //   Result<Plan> MakePlan(const TensorSpec&) const;
-//   State Init(const Context&) const;                         equal arguments, equal state; context.step is 0
-//   void Send(int round, In x, State&, const Context&, Payload&) const;
-//       x is the same finite gradient in every round of a step. Fills this rank's payload of the round.
+//   State Init(const Context&) const;                         equal arguments, equal state;
+//   context.step is 0 void Send(int round, In x, State&, const Context&, Payload&) const;
+//       x is the same finite gradient in every round of a step. Fills this rank's payload of the
+//       round.
 //   Status Receive(int round, const Inbox&, State&, const Context&, Out average) const;
-//       Takes what came back. The last round overwrites `average` with the averaged gradient, equal on all ranks; an
-//       empty `average` means that the caller does not want it (another rank of this process has it) and that only the
-//       state is to follow. Trusts nothing in the inbox. On error `average` is unspecified.
+//       Takes what came back. The last round overwrites `average` with the averaged gradient, equal
+//       on all ranks; an empty `average` means that the caller does not want it (another rank of
+//       this process has it) and that only the state is to follow. Trusts nothing in the inbox. On
+//       error `average` is unspecified.
 //   Status SubtractSent(const PayloadView& own, State&, const Context&, Out y) const;
-//       After the last Receive: y = y - this rank's share of what went into the average, so that what remains of the
-//       gradient can be carried to the next step. `own` is this rank's payload of the last round.
+//       After the last Receive: y = y - this rank's share of what went into the average, so that
+//       what remains of the gradient can be carried to the next step. `own` is this rank's payload
+//       of the last round.
 //
 // A Codec becomes a Protocol by itself: AverageOfCodec below.
 // Threads: const calls may run at once with different states and contexts.
@@ -32,13 +36,14 @@ namespace slimgrad {
 
 // What came back in a round.
 struct Inbox {
-  std::span<const PayloadView> payloads;  // kGather: one a rank, in rank order; kCombine: the one combined payload
-  PayloadView own;                        // this rank's own payload, as it was sent
+  std::span<const PayloadView>
+      payloads;     // kGather: one a rank, in rank order; kCombine: the one combined payload
+  PayloadView own;  // this rank's own payload, as it was sent
 };
 
 template <class P>
-concept Protocol = requires(const P p, const TensorSpec& tensor, const Context& context, In x, typename P::State& state,
-                            Payload& payload, const Inbox& inbox, Out y) {
+concept Protocol = requires(const P p, const TensorSpec& tensor, const Context& context, In x,
+                            typename P::State& state, Payload& payload, const Inbox& inbox, Out y) {
   { p.MakePlan(tensor) } -> std::same_as<Result<Plan>>;
   { p.Init(context) } -> std::same_as<typename P::State>;
   { p.Send(0, x, state, context, payload) } -> std::same_as<void>;
@@ -50,7 +55,8 @@ struct NoState {
   void Fields(FieldVisitor&) {}
 };
 
-// One round in which everybody's decoded payloads are averaged in rank order: sum, then one division.
+// One round in which everybody's decoded payloads are averaged in rank order: sum, then one
+// division.
 class AverageOfCodec {
  public:
   using State = NoState;
@@ -58,7 +64,9 @@ class AverageOfCodec {
 
   Result<Plan> MakePlan(const TensorSpec& tensor) const { return codec_.MakePlan(tensor); }
   State Init(const Context&) const { return {}; }
-  void Send(int, In x, State&, const Context& context, Payload& payload) const { codec_.Encode(x, context, payload); }
+  void Send(int, In x, State&, const Context& context, Payload& payload) const {
+    codec_.Encode(x, context, payload);
+  }
   Status Receive(int, const Inbox& inbox, State&, const Context& context, Out average) const;
   Status SubtractSent(const PayloadView& own, State&, const Context& context, Out y) const {
     return codec_.DecodeAdd(own, context, -1.0F, y);
@@ -74,26 +82,30 @@ class Compressor {
   using State = slimgrad::State;
 
   template <class P>
-    requires(Protocol<P> && !std::same_as<P, Compressor>)
-  explicit Compressor(P protocol) : impl_(std::make_shared<Model<P>>(std::move(protocol))) {}
-  explicit Compressor(AnyCodec codec) : Compressor(AverageOfCodec(codec)) { codec_ = std::move(codec); }
+  requires(Protocol<P> && !std::same_as<P, Compressor>) explicit Compressor(P protocol)
+      : impl_(std::make_shared<Model<P>>(std::move(protocol))) {}
+  explicit Compressor(AnyCodec codec) : Compressor(AverageOfCodec(codec)) {
+    codec_ = std::move(codec);
+  }
   template <class C>
-    requires(Codec<C> && !Protocol<C> && !std::same_as<C, AnyCodec>)
-  explicit Compressor(C codec) : Compressor(AnyCodec(std::move(codec))) {}
+  requires(Codec<C> && !Protocol<C> && !std::same_as<C, AnyCodec>) explicit Compressor(C codec)
+      : Compressor(AnyCodec(std::move(codec))) {}
 
   Result<Plan> MakePlan(const TensorSpec& tensor) const { return impl_->MakePlan(tensor); }
   State Init(const Context& context) const { return impl_->Init(context); }
   void Send(int round, In x, State& state, const Context& context, Payload& payload) const {
     impl_->Send(round, x, state, context, payload);
   }
-  Status Receive(int round, const Inbox& inbox, State& state, const Context& context, Out average) const {
+  Status Receive(int round, const Inbox& inbox, State& state, const Context& context,
+                 Out average) const {
     return impl_->Receive(round, inbox, state, context, average);
   }
   Status SubtractSent(const PayloadView& own, State& state, const Context& context, Out y) const {
     return impl_->SubtractSent(own, state, context, y);
   }
 
-  // The codec inside, if this is a bare codec: then what a payload stands for is known as soon as it is written.
+  // The codec inside, if this is a bare codec: then what a payload stands for is known as soon as
+  // it is written.
   const std::optional<AnyCodec>& codec() const { return codec_; }
 
   // Canonical spec text, defaults filled in, and its hash: set by MakeCompressor (registry.h).
@@ -108,21 +120,26 @@ class Compressor {
     virtual slimgrad::State Init(const Context&) const = 0;
     virtual void Send(int, In, slimgrad::State&, const Context&, Payload&) const = 0;
     virtual Status Receive(int, const Inbox&, slimgrad::State&, const Context&, Out) const = 0;
-    virtual Status SubtractSent(const PayloadView&, slimgrad::State&, const Context&, Out) const = 0;
+    virtual Status SubtractSent(const PayloadView&, slimgrad::State&, const Context&,
+                                Out) const = 0;
   };
   template <class P>
   struct Model final : Base {
     using S = typename P::State;
     explicit Model(P v) : protocol(std::move(v)) {}
     Result<Plan> MakePlan(const TensorSpec& t) const override { return protocol.MakePlan(t); }
-    slimgrad::State Init(const Context& c) const override { return slimgrad::State(protocol.Init(c)); }
+    slimgrad::State Init(const Context& c) const override {
+      return slimgrad::State(protocol.Init(c));
+    }
     void Send(int r, In x, slimgrad::State& s, const Context& c, Payload& p) const override {
       protocol.Send(r, x, s.As<S>(), c, p);
     }
-    Status Receive(int r, const Inbox& i, slimgrad::State& s, const Context& c, Out y) const override {
+    Status Receive(int r, const Inbox& i, slimgrad::State& s, const Context& c,
+                   Out y) const override {
       return protocol.Receive(r, i, s.As<S>(), c, y);
     }
-    Status SubtractSent(const PayloadView& own, slimgrad::State& s, const Context& c, Out y) const override {
+    Status SubtractSent(const PayloadView& own, slimgrad::State& s, const Context& c,
+                        Out y) const override {
       return protocol.SubtractSent(own, s.As<S>(), c, y);
     }
     P protocol;

@@ -1,9 +1,10 @@
-// From the tree of a spec to a compressor: names are looked up, parameters checked, the canonical text written.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
+// From the tree of a spec to a compressor: names are looked up, parameters checked, the canonical
+// text written.
 #include <algorithm>
 #include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "compressors/api/registry.h"
 #include "compressors/api/spec.h"
@@ -24,7 +25,9 @@ class Maker {
   Result<Compressor> Make(const SpecNode& node) const {
     SLIMGRAD_ASSIGN_OR_RETURN(const Method* method, Find(node));
     if (method->kind() == Method::Kind::kRecoder)
-      return Error(node.position, fmt::format("'{0}' is a recoder: it follows a compressor, as in top_k|{0}", node.name));
+      return Error(
+          node.position,
+          fmt::format("'{0}' is a recoder: it follows a compressor, as in top_k|{0}", node.name));
     SLIMGRAD_ASSIGN_OR_RETURN(Bound bound, Bind(node, *method));
     Result<Compressor> made = (method->make ? method->make : method->wrap)(bound.arguments);
     if (!made.ok()) return Error(node.position, made.status().message());
@@ -38,22 +41,26 @@ class Maker {
     if (const Method* method = FindMethod(node.name)) return method;
     std::vector<std::string> names;
     for (const Method* method : Methods()) names.push_back(method->name);
-    return Error(node.position, fmt::format("unknown method '{}'; there are {}", node.name, fmt::join(names, ", ")));
+    return Error(node.position, fmt::format("unknown method '{}'; there are {}", node.name,
+                                            fmt::join(names, ", ")));
   }
 
   // Puts a recoder behind `compressor`.
   Status Follow(const SpecNode& node, Compressor& compressor) const {
     SLIMGRAD_ASSIGN_OR_RETURN(const Method* method, Find(node));
     if (method->kind() != Method::Kind::kRecoder)
-      return Error(node.position, fmt::format("'{}' is no recoder: only recoders may follow '|'", node.name));
+      return Error(node.position,
+                   fmt::format("'{}' is no recoder: only recoders may follow '|'", node.name));
     SLIMGRAD_ASSIGN_OR_RETURN(const Bound bound, Bind(node, *method));
     auto recoder = method->recode(bound.arguments);
     if (!recoder.ok()) return Error(node.position, recoder.status().message());
     const SectionType from = (*recoder)->from();
-    const auto sections = compressor.codec() ? compressor.codec()->sections() : std::span<const SectionType>();
+    const auto sections =
+        compressor.codec() ? compressor.codec()->sections() : std::span<const SectionType>();
     if (std::find(sections.begin(), sections.end(), from) == sections.end())
-      return Error(node.position, fmt::format("{} recodes sections {} of {}, which {} does not have", node.name,
-                                              NameOf(from.tag), NameOf(from.dtype), compressor.spec()));
+      return Error(node.position,
+                   fmt::format("{} recodes sections {} of {}, which {} does not have", node.name,
+                               NameOf(from.tag), NameOf(from.dtype), compressor.spec()));
     Compressor recoded(Recode(*compressor.codec(), std::move(*recoder)));
     recoded.set_spec(compressor.spec() + "|" + bound.text);
     compressor = std::move(recoded);
@@ -69,7 +76,8 @@ class Maker {
       SLIMGRAD_RETURN_IF_ERROR(BindGiven(node, method, argument, bound.arguments, texts));
     SLIMGRAD_RETURN_IF_ERROR(BindDefaults(node, method, bound.arguments, texts));
     for (const auto& [name, text] : texts) parts.push_back(name + "=" + text);
-    bound.text = parts.empty() ? node.name : fmt::format("{}({})", node.name, fmt::join(parts, ","));
+    bound.text =
+        parts.empty() ? node.name : fmt::format("{}({})", node.name, fmt::join(parts, ","));
     return bound;
   }
 
@@ -77,7 +85,8 @@ class Maker {
                    std::vector<std::string>& parts) const {
     const std::size_t expected = method.kind() == Method::Kind::kWrapper ? 1 : 0;
     if (node.inner.size() != expected) {
-      const std::size_t position = node.inner.size() > expected ? node.inner[expected].position : node.position;
+      const std::size_t position =
+          node.inner.size() > expected ? node.inner[expected].position : node.position;
       return Error(position, fmt::format("{} wraps {} compressors, found {}", node.name,
                                          expected ? "exactly 1" : "no", node.inner.size()));
     }
@@ -88,31 +97,35 @@ class Maker {
     return {};
   }
 
-  Status BindGiven(const SpecNode& node, const Method& method, const SpecArgument& argument, Arguments& arguments,
-                   std::map<std::string, std::string>& texts) const {
+  Status BindGiven(const SpecNode& node, const Method& method, const SpecArgument& argument,
+                   Arguments& arguments, std::map<std::string, std::string>& texts) const {
     const auto it = std::find_if(method.parameters.begin(), method.parameters.end(),
                                  [&](const Parameter& p) { return p.name() == argument.name; });
     if (it == method.parameters.end()) return UnknownParameter(node, method, argument);
     if (texts.contains(argument.name))
-      return Error(argument.name_position, fmt::format("{} of {} is given twice", argument.name, node.name));
+      return Error(argument.name_position,
+                   fmt::format("{} of {} is given twice", argument.name, node.name));
     return Set(node.name, *it, argument, arguments, texts[argument.name]);
   }
 
-  Status UnknownParameter(const SpecNode& node, const Method& method, const SpecArgument& argument) const {
+  Status UnknownParameter(const SpecNode& node, const Method& method,
+                          const SpecArgument& argument) const {
     std::vector<std::string> names;
     for (const Parameter& parameter : method.parameters) names.push_back(parameter.name());
     return Error(argument.name_position,
-                 names.empty() ? fmt::format("{} has no parameters, found '{}'", node.name, argument.name)
-                               : fmt::format("{} has no parameter '{}'; it has {}", node.name, argument.name,
-                                             fmt::join(names, ", ")));
+                 names.empty()
+                     ? fmt::format("{} has no parameters, found '{}'", node.name, argument.name)
+                     : fmt::format("{} has no parameter '{}'; it has {}", node.name, argument.name,
+                                   fmt::join(names, ", ")));
   }
 
   // Checks one value, and writes its canonical text.
-  Status Set(const std::string& method, const Parameter& parameter, const SpecArgument& argument, Arguments& arguments,
-             std::string& text) const {
+  Status Set(const std::string& method, const Parameter& parameter, const SpecArgument& argument,
+             Arguments& arguments, std::string& text) const {
     const auto refused = [&] {
-      return Error(argument.value_position, fmt::format("{} of {}: expected {}, found {}", parameter.name(), method,
-                                                        parameter.Domain(), argument.value));
+      return Error(argument.value_position,
+                   fmt::format("{} of {}: expected {}, found {}", parameter.name(), method,
+                               parameter.Domain(), argument.value));
     };
     switch (parameter.type()) {
       case Parameter::Type::kReal: {
@@ -148,19 +161,25 @@ class Maker {
     for (const Parameter& parameter : method.parameters) {
       const std::string& other = parameter.instead_of();
       if (!other.empty() && texts.contains(parameter.name()) && texts.contains(other))
-        return Error(node.position, fmt::format("{}: give {} or {}, not both", node.name, parameter.name(), other));
+        return Error(node.position, fmt::format("{}: give {} or {}, not both", node.name,
+                                                parameter.name(), other));
     }
     for (const Parameter& parameter : method.parameters) {
       if (texts.contains(parameter.name()) || Replaced(method, parameter, texts)) continue;
       if (parameter.default_text().empty()) {
         if (!parameter.instead_of().empty()) continue;
-        return Error(node.position, fmt::format("{} needs {}: {}", node.name, parameter.name(), parameter.Domain()));
+        return Error(node.position, fmt::format("{} needs {}: {}", node.name, parameter.name(),
+                                                parameter.Domain()));
       }
-      // A default goes the way of a given value; it has no place in the text, so the method's name stands for it.
+      // A default goes the way of a given value; it has no place in the text, so the method's name
+      // stands for it.
       SLIMGRAD_ASSIGN_OR_RETURN(SpecNode value, DefaultNode(parameter));
-      SpecArgument argument = {parameter.name(), node.position, parameter.default_text(), node.position, {}};
-      if (parameter.type() == Parameter::Type::kCompressor) argument.node.push_back(std::move(value));
-      SLIMGRAD_RETURN_IF_ERROR(Set(node.name, parameter, argument, arguments, texts[parameter.name()]));
+      SpecArgument argument = {
+          parameter.name(), node.position, parameter.default_text(), node.position, {}};
+      if (parameter.type() == Parameter::Type::kCompressor)
+        argument.node.push_back(std::move(value));
+      SLIMGRAD_RETURN_IF_ERROR(
+          Set(node.name, parameter, argument, arguments, texts[parameter.name()]));
     }
     return {};
   }
@@ -177,7 +196,9 @@ class Maker {
     return ParseSpec(parameter.default_text());
   }
 
-  Status Error(std::size_t position, std::string_view message) const { return SpecError(text_, position, message); }
+  Status Error(std::size_t position, std::string_view message) const {
+    return SpecError(text_, position, message);
+  }
 
   std::string_view text_;
 };

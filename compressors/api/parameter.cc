@@ -1,11 +1,11 @@
 #include "compressors/api/parameter.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace slimgrad {
 namespace {
@@ -22,7 +22,9 @@ std::optional<T> Parse(std::string_view text) {
 
 Parameter Real(std::string_view name) { return {name, Parameter::Type::kReal}; }
 Parameter Integer(std::string_view name) { return {name, Parameter::Type::kInteger}; }
-Parameter CompressorParameter(std::string_view name) { return {name, Parameter::Type::kCompressor}; }
+Parameter CompressorParameter(std::string_view name) {
+  return {name, Parameter::Type::kCompressor};
+}
 Parameter Choice(std::string_view name, std::vector<std::string> choices) {
   Parameter parameter(name, Parameter::Type::kChoice);
   parameter.choices_ = std::move(choices);
@@ -64,8 +66,8 @@ std::string Parameter::Domain() const {
   const char* what = type_ == Type::kInteger ? "an integer" : "a number";
   const bool low = at_least_ || above_;
   if (low && at_most_)
-    return fmt::format("{} in {}{}, {}]", what, above_ ? '(' : '[', NumberText(above_ ? *above_ : *at_least_),
-                       NumberText(*at_most_));
+    return fmt::format("{} in {}{}, {}]", what, above_ ? '(' : '[',
+                       NumberText(above_ ? *above_ : *at_least_), NumberText(*at_most_));
   if (at_least_) return fmt::format("{} >= {}", what, NumberText(*at_least_));
   if (above_) return fmt::format("{} > {}", what, NumberText(*above_));
   if (at_most_) return fmt::format("{} <= {}", what, NumberText(*at_most_));
@@ -73,8 +75,8 @@ std::string Parameter::Domain() const {
 }
 
 bool Parameter::InRange(double value) const {
-  return std::isfinite(value) && !(at_least_ && value < *at_least_) && !(above_ && value <= *above_) &&
-         !(at_most_ && value > *at_most_);
+  return std::isfinite(value) && !(at_least_ && value < *at_least_) &&
+         !(above_ && value <= *above_) && !(at_most_ && value > *at_most_);
 }
 
 std::optional<double> Parameter::ParseReal(std::string_view text) const {

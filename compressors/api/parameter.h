@@ -1,6 +1,7 @@
 // A method's parameters: name, type, default and range, checked before the method sees a value.
 //
-//   .parameters = {Real("ratio").Default(0.01).Above(0).AtMost(1).Doc("k = max(1, round(ratio * n))"),
+//   .parameters = {Real("ratio").Default(0.01).Above(0).AtMost(1).Doc("k = max(1, round(ratio *
+//   n))"),
 //                  Integer("k").AtLeast(1).InsteadOf("ratio").Doc("elements that are kept")}
 #pragma once
 
@@ -37,10 +38,12 @@ class Parameter {
   const std::string& doc() const { return doc_; }
   const std::vector<std::string>& choices() const { return choices_; }
 
-  // What is allowed, for messages and listings: "a number in (0, 1]", "an integer >= 1", "nearest or stochastic".
+  // What is allowed, for messages and listings: "a number in (0, 1]", "an integer >= 1", "nearest
+  // or stochastic".
   std::string Domain() const;
 
-  // The value that `text` means, or nothing where it lies outside of the domain. Not for kCompressor.
+  // The value that `text` means, or nothing where it lies outside of the domain. Not for
+  // kCompressor.
   std::optional<double> ParseReal(std::string_view text) const;
   std::optional<std::int64_t> ParseInteger(std::string_view text) const;
   bool HasChoice(std::string_view text) const;
@@ -65,7 +68,8 @@ Parameter Integer(std::string_view name);
 Parameter Choice(std::string_view name, std::vector<std::string> choices);
 Parameter CompressorParameter(std::string_view name);
 
-// The checked values that a method is made from. Asking for what the method has not declared is a CHECK failure.
+// The checked values that a method is made from. Asking for what the method has not declared is a
+// CHECK failure.
 class Arguments {
  public:
   using Value = std::variant<double, std::int64_t, std::string, Compressor>;
@@ -80,7 +84,9 @@ class Arguments {
   // The compressor that a wrapper wraps.
   const Compressor& inner() const { return *inner_; }
 
-  void Set(std::string name, Value value) { values_.insert_or_assign(std::move(name), std::move(value)); }
+  void Set(std::string name, Value value) {
+    values_.insert_or_assign(std::move(name), std::move(value));
+  }
   void SetInner(Compressor inner) { inner_ = std::move(inner); }
 
  private:

@@ -1,4 +1,5 @@
-// What is known about a compressor and a tensor before the first step: rounds, buffer sizes, claims.
+// What is known about a compressor and a tensor before the first step: rounds, buffer sizes,
+// claims.
 #pragma once
 
 #include <array>
@@ -18,7 +19,8 @@ namespace slimgrad {
 struct Round {
   enum class Kind : std::uint8_t {
     kGather,   // every rank gets every payload, as frames
-    kCombine,  // the payload is one section of `count` values of `dtype`; every rank gets `op` of them all, without a frame
+    kCombine,  // the payload is one section of `count` values of `dtype`; every rank gets `op` of
+               // them all, without a frame
   };
   Kind kind = Kind::kGather;
   std::size_t bound = 0;  // kGather: bytes of body that a payload may need at most
@@ -26,18 +28,22 @@ struct Round {
   DType dtype = DType::kF32;
   std::size_t count = 0;
 
-  static Round Gather(std::size_t bound_bytes) { return {.kind = Kind::kGather, .bound = bound_bytes}; }
+  static Round Gather(std::size_t bound_bytes) {
+    return {.kind = Kind::kGather, .bound = bound_bytes};
+  }
   static Round Combine(kernels::CombineOp op, DType dtype, std::size_t count) {
     return {.kind = Kind::kCombine, .bound = 0, .op = op, .dtype = dtype, .count = count};
   }
 };
 
-// Claims about one rank's stateless compression x -> x_hat. The conformance suite tests each one that is made.
+// Claims about one rank's stateless compression x -> x_hat. The conformance suite tests each one
+// that is made.
 struct Traits {
-  bool unbiased = false;        // E[x_hat] = x
-  std::optional<double> delta = {};  // contractive: E|x_hat - x|^2 <= (1 - delta) |x|^2, 0 < delta <= 1
-  bool fixed_size = false;      // the payload's bytes depend on the tensor's spec only
-  bool exact = false;           // x_hat = x, bit for bit
+  bool unbiased = false;  // E[x_hat] = x
+  std::optional<double> delta =
+      {};                   // contractive: E|x_hat - x|^2 <= (1 - delta) |x|^2, 0 < delta <= 1
+  bool fixed_size = false;  // the payload's bytes depend on the tensor's spec only
+  bool exact = false;       // x_hat = x, bit for bit
 };
 
 // A few rounds, held in place: plans are made within steps too, where nothing may be allocated.
@@ -65,7 +71,8 @@ class Rounds {
 struct Plan {
   Rounds rounds = {};
   Traits traits = {};
-  // Not empty when this tensor travels uncompressed although the method compresses: why. Reports show it.
+  // Not empty when this tensor travels uncompressed although the method compresses: why. Reports
+  // show it.
   std::string dense_reason = {};
 };
 

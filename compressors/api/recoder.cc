@@ -26,7 +26,8 @@ class Recoded {
     SLIMGRAD_ASSIGN_OR_RETURN(Plan plan, codec_.MakePlan(tensor));
     const std::size_t inner = plan.rounds[0].bound;
     // The recoded section is at most the whole of the inner payload, so this bounds the new one.
-    plan.rounds[0] = Round::Gather(inner + SectionBytes(recoder_->Bound(inner / SizeOf(recoder_->from().dtype))));
+    plan.rounds[0] = Round::Gather(
+        inner + SectionBytes(recoder_->Bound(inner / SizeOf(recoder_->from().dtype))));
     plan.traits.fixed_size &= recoder_->fixed_size();
     if (!recoder_->lossless()) plan.traits = {.fixed_size = plan.traits.fixed_size};
     return plan;
@@ -37,30 +38,39 @@ class Recoded {
     Payload inner(scope.Take(InnerBound(context)));
     codec_.Encode(x, context, inner);
     for (const Section& section : inner.view().sections())
-      if (section.type == recoder_->from()) recoder_->Encode(section, context, payload);
-      else Copy(section, payload);
+      if (section.type == recoder_->from())
+        recoder_->Encode(section, context, payload);
+      else
+        Copy(section, payload);
   }
 
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
     ScratchScope scope(*context.scratch);
     const std::size_t bound = InnerBound(context);
     Payload inner(scope.Take(bound));
-    // Sections hold as many elements as there are values; more than the inner codec may send is refused here.
+    // Sections hold as many elements as there are values; more than the inner codec may send is
+    // refused here.
     const Section* values = payload.Find(Tag::kValue);
     if (!values) return Corrupt("payload: expected a section value, found none");
     for (const Section& section : payload.sections()) {
       const bool recoded = section.type == recoder_->to();
-      const std::size_t bytes = recoded ? values->count() * SizeOf(recoder_->from().dtype) : section.bytes.size();
+      const std::size_t bytes =
+          recoded ? values->count() * SizeOf(recoder_->from().dtype) : section.bytes.size();
       if (bytes > bound || SectionBytes(bytes) > bound - inner.body().size())
-        return Corrupt("payload: expected sections of at most " + std::to_string(bound) + " bytes, found more");
-      if (recoded) SLIMGRAD_RETURN_IF_ERROR(recoder_->Decode(section, values->count(), context, inner));
-      else Copy(section, inner);
+        return Corrupt("payload: expected sections of at most " + std::to_string(bound) +
+                       " bytes, found more");
+      if (recoded)
+        SLIMGRAD_RETURN_IF_ERROR(recoder_->Decode(section, values->count(), context, inner));
+      else
+        Copy(section, inner);
     }
     return codec_.DecodeAdd(inner.view(), context, weight, y);
   }
 
  private:
-  std::size_t InnerBound(const Context& context) const { return codec_.MakePlan(*context.tensor)->rounds[0].bound; }
+  std::size_t InnerBound(const Context& context) const {
+    return codec_.MakePlan(*context.tensor)->rounds[0].bound;
+  }
 
   static void Copy(const Section& section, Payload& to) {
     const std::span<std::byte> bytes = to.AddBytes(section.type, section.bytes.size());

@@ -1,4 +1,5 @@
-// Recoders follow a codec after "|" and rewrite one kind of section of its payload: `top_k | delta_index | fp16_values`.
+// Recoders follow a codec after "|" and rewrite one kind of section of its payload: `top_k |
+// delta_index | fp16_values`.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +26,14 @@ class Recoder {
 
   // Adds the section `to` to `out`, which has room for Bound().
   virtual void Encode(const Section& section, const Context& context, Payload& out) const = 0;
-  // Adds the section `from`, of `count` elements, to `out`. Trusts nothing: kCorrupt for what Encode cannot have made.
-  virtual Status Decode(const Section& section, std::size_t count, const Context& context, Payload& out) const = 0;
+  // Adds the section `from`, of `count` elements, to `out`. Trusts nothing: kCorrupt for what
+  // Encode cannot have made.
+  virtual Status Decode(const Section& section, std::size_t count, const Context& context,
+                        Payload& out) const = 0;
 };
 
-// The codec followed by the recoder; CHECKs that the codec has a section recoder->from() and one tagged kValue.
+// The codec followed by the recoder; CHECKs that the codec has a section recoder->from() and one
+// tagged kValue.
 AnyCodec Recode(AnyCodec codec, std::shared_ptr<const Recoder> recoder);
 
 }  // namespace slimgrad

@@ -15,12 +15,15 @@ std::map<std::string, Method, std::less<>>& Table() {
 }  // namespace
 
 internal::Registrar::Registrar(const char* name, const char* file, Method method) {
-  const int makers = (method.make != nullptr) + (method.wrap != nullptr) + (method.recode != nullptr);
+  const int makers =
+      (method.make != nullptr) + (method.wrap != nullptr) + (method.recode != nullptr);
   SLIMGRAD_CHECK(makers == 1 && !method.summary.empty() && !method.example.empty());
   method.name = name;
   method.file = file;
   const auto [it, fresh] = Table().try_emplace(name, std::move(method));
-  if (!fresh) std::fprintf(stderr, "method %s: registered by %s and by %s\n", name, it->second.file.c_str(), file);
+  if (!fresh)
+    std::fprintf(stderr, "method %s: registered by %s and by %s\n", name, it->second.file.c_str(),
+                 file);
   SLIMGRAD_CHECK(fresh);
 }
 

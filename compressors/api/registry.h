@@ -1,4 +1,5 @@
-// Every compressor, wrapper and recoder registers itself under its name; MakeCompressor builds one from a spec string.
+// Every compressor, wrapper and recoder registers itself under its name; MakeCompressor builds one
+// from a spec string.
 //
 // A method is one file, compressors/<name>.cc:
 //
@@ -7,7 +8,8 @@
 //             .reference = "Aji & Heafield 2017",
 //             .parameters = {Real("ratio").Default(0.01).Above(0).AtMost(1).Doc("...")},
 //             .example = "top_k(ratio=0.01)",
-//             .make = [](const Arguments& a) -> Result<Compressor> { return Compressor(TopK{a.Real("ratio")}); }};
+//             .make = [](const Arguments& a) -> Result<Compressor> { return
+//             Compressor(TopK{a.Real("ratio")}); }};
 //   }
 //
 // Threads: registration ends before main; afterwards everything here is read-only.
@@ -33,7 +35,7 @@ struct Method {
   std::string summary = {};    // half a line
   std::string reference = {};  // paper or specification
   std::vector<Parameter> parameters = {};
-  std::string example = {};    // a spec that shows it at work; tests and benchmarks run it
+  std::string example = {};  // a spec that shows it at work; tests and benchmarks run it
 
   // Exactly one of the three is set: it tells the kind.
   std::function<Result<Compressor>(const Arguments&)> make = {};
@@ -49,8 +51,9 @@ std::vector<const Method*> Methods();
 // Null when there is none of this name.
 const Method* FindMethod(std::string_view name);
 
-// The compressor that `spec` names, with spec() set to the canonical text: defaults filled in, parameters sorted by name,
-// numbers in their shortest form, no blanks. kInvalidArgument, pointing at the character, for anything that is wrong.
+// The compressor that `spec` names, with spec() set to the canonical text: defaults filled in,
+// parameters sorted by name, numbers in their shortest form, no blanks. kInvalidArgument, pointing
+// at the character, for anything that is wrong.
 Result<Compressor> MakeCompressor(std::string_view spec);
 
 namespace internal {
@@ -62,8 +65,8 @@ struct Registrar {
 
 }  // namespace slimgrad
 
-#define SLIMGRAD_METHOD(name)                                                                    \
-  static ::slimgrad::Method SlimgradMethod_##name();                                             \
-  static const ::slimgrad::internal::Registrar slimgrad_registrar_##name(#name, __FILE__,        \
+#define SLIMGRAD_METHOD(name)                                                                      \
+  static ::slimgrad::Method SlimgradMethod_##name();                                               \
+  static const ::slimgrad::internal::Registrar slimgrad_registrar_##name(#name, __FILE__,          \
                                                                          SlimgradMethod_##name()); \
   static ::slimgrad::Method SlimgradMethod_##name()

@@ -1,9 +1,9 @@
 #include "compressors/api/spec.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
+
+#include <fmt/format.h>
 
 namespace slimgrad {
 namespace {
@@ -19,13 +19,15 @@ class Parser {
   Result<SpecNode> Whole() {
     SLIMGRAD_ASSIGN_OR_RETURN(SpecNode node, Spec(0));
     SkipBlanks();
-    if (at_ != text_.size()) return Error(at_, fmt::format("expected '|' or the end, found '{}'", text_[at_]));
+    if (at_ != text_.size())
+      return Error(at_, fmt::format("expected '|' or the end, found '{}'", text_[at_]));
     return node;
   }
 
  private:
   Result<SpecNode> Spec(std::size_t depth) {
-    if (depth == kMaxSpecDepth) return Error(at_, fmt::format("nested more than {} deep", kMaxSpecDepth));
+    if (depth == kMaxSpecDepth)
+      return Error(at_, fmt::format("nested more than {} deep", kMaxSpecDepth));
     SLIMGRAD_ASSIGN_OR_RETURN(SpecNode node, Method(depth));
     while (Eat('|')) {
       SLIMGRAD_ASSIGN_OR_RETURN(SpecNode recoder, Method(depth));
@@ -49,7 +51,8 @@ class Parser {
     SkipBlanks();
     const std::size_t begin = at_;
     SpecArgument argument;
-    SLIMGRAD_ASSIGN_OR_RETURN(argument.name, Name("a parameter or a compressor", &argument.name_position));
+    SLIMGRAD_ASSIGN_OR_RETURN(argument.name,
+                              Name("a parameter or a compressor", &argument.name_position));
     if (!Eat('=')) {  // no parameter after all: a compressor
       at_ = begin;
       SLIMGRAD_ASSIGN_OR_RETURN(SpecNode inner, Spec(depth + 1));
@@ -63,7 +66,8 @@ class Parser {
       argument.node.push_back(std::move(value));
     } else {
       while (at_ < text_.size() && IsNumberChar(text_[at_])) ++at_;
-      if (at_ == argument.value_position) return Error(at_, fmt::format("expected a value, found {}", Found()));
+      if (at_ == argument.value_position)
+        return Error(at_, fmt::format("expected a value, found {}", Found()));
     }
     argument.value = text_.substr(argument.value_position, at_ - argument.value_position);
     node.arguments.push_back(std::move(argument));
@@ -80,7 +84,8 @@ class Parser {
   }
 
   void SkipBlanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n'))
+      ++at_;
   }
   bool Eat(char c) {
     SkipBlanks();
@@ -94,7 +99,9 @@ class Parser {
     if (std::isprint(static_cast<unsigned char>(c))) return fmt::format("'{}'", c);
     return fmt::format("byte {:#04x}", static_cast<unsigned char>(c));
   }
-  Status Error(std::size_t position, std::string_view message) const { return SpecError(text_, position, message); }
+  Status Error(std::size_t position, std::string_view message) const {
+    return SpecError(text_, position, message);
+  }
 
   std::string_view text_;
   std::size_t at_ = 0;
@@ -104,7 +111,8 @@ class Parser {
 
 Result<SpecNode> ParseSpec(std::string_view text) {
   if (text.size() > kMaxSpecBytes)
-    return InvalidArgument(fmt::format("spec: expected at most {} bytes, found {}", kMaxSpecBytes, text.size()));
+    return InvalidArgument(
+        fmt::format("spec: expected at most {} bytes, found {}", kMaxSpecBytes, text.size()));
   return Parser(text).Whole();
 }
 
@@ -115,8 +123,9 @@ Status SpecError(std::string_view text, std::size_t position, std::string_view m
     if (!std::isprint(static_cast<unsigned char>(c))) c = '?';
   constexpr std::size_t kContext = 60;  // a long spec is shown around the place
   const std::size_t begin = position > kContext ? position - kContext : 0;
-  return InvalidArgument(fmt::format("spec, character {}: {}\n    {}\n    {:>{}}", position + 1, message,
-                                     shown.substr(begin, 2 * kContext), '^', position - begin + 1));
+  return InvalidArgument(fmt::format("spec, character {}: {}\n    {}\n    {:>{}}", position + 1,
+                                     message, shown.substr(begin, 2 * kContext), '^',
+                                     position - begin + 1));
 }
 
 }  // namespace slimgrad

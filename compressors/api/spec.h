@@ -1,11 +1,13 @@
-// Spec strings name compressors everywhere: command line, scenarios, benchmarks, frames, state files.
+// Spec strings name compressors everywhere: command line, scenarios, benchmarks, frames, state
+// files.
 //
 //   spec      = method { "|" method }                     the methods after "|" are recoders
 //   method    = name [ "(" [ argument { "," argument } ] ")" ]
-//   argument  = spec | name "=" ( number | spec )         without a name: the compressor that a wrapper wraps
-//   name      = letter or "_", then letters, digits, "_"
+//   argument  = spec | name "=" ( number | spec )         without a name: the compressor that a
+//   wrapper wraps name      = letter or "_", then letters, digits, "_"
 //
-// Blanks between tokens mean nothing. A spec has at most kMaxSpecBytes bytes, nested at most kMaxSpecDepth deep.
+// Blanks between tokens mean nothing. A spec has at most kMaxSpecBytes bytes, nested at most
+// kMaxSpecDepth deep.
 //
 //   error_feedback(top_k(ratio=0.01) | delta_index | fp16_values)
 //
@@ -26,21 +28,22 @@ inline constexpr std::size_t kMaxSpecDepth = 16;
 
 struct SpecNode;
 
-// A parameter's value as written. A bare word is both a choice and a method without arguments, so it comes as a node.
+// A parameter's value as written. A bare word is both a choice and a method without arguments, so
+// it comes as a node.
 struct SpecArgument {
   std::string name;
   std::size_t name_position = 0;
-  std::string value;                // as written
+  std::string value;  // as written
   std::size_t value_position = 0;
-  std::vector<SpecNode> node;       // the value as a spec: one, or none when it is a number
+  std::vector<SpecNode> node;  // the value as a spec: one, or none when it is a number
 };
 
 struct SpecNode {
   std::string name;
-  std::size_t position = 0;         // of the name, in bytes from the start of the text
-  std::vector<SpecNode> inner;      // arguments without a name
+  std::size_t position = 0;     // of the name, in bytes from the start of the text
+  std::vector<SpecNode> inner;  // arguments without a name
   std::vector<SpecArgument> arguments;
-  std::vector<SpecNode> recoders;   // after "|", in order
+  std::vector<SpecNode> recoders;  // after "|", in order
 };
 
 Result<SpecNode> ParseSpec(std::string_view text);

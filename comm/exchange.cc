@@ -1,0 +1,348 @@
+#include "comm/exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "core/hash.h"
+#include "kernels/convert.h"
+#include "kernels/elementwise.h"
+
+namespace slimgrad {
+namespace {
+
+// What the ranks compare at set-up. One number a field, so that an error can name it.
+struct Identity {
+  std::uint64_t version, spec, tensors, seed, nonfinite;
+};
+constexpr std::array kIdentityFields = {"library version", "compressor spec",
+                                        "tensors (names, shapes, dtypes)", "seed",
+                                        "nonfinite rule"};
+constexpr std::uint64_t kExchangeVersion = 1;
+constexpr std::uint64_t kAllFinite = ~std::uint64_t{0};
+
+std::uint64_t HashOf(std::span<const TensorSpec> tensors) {
+  Hasher hasher;
+  for (const TensorSpec& tensor : tensors) {
+    hasher.Add(std::uint64_t{tensor.name.size()})
+        .Add(tensor.name)
+        .Add(std::uint64_t{tensor.shape.size()});
+    for (std::int64_t extent : tensor.shape) hasher.Add(static_cast<std::uint64_t>(extent));
+    hasher.Add(static_cast<std::uint64_t>(tensor.dtype));
+  }
+  return hasher.Digest();
+}
+
+template <class V>
+Status CheckView(const V& view, const TensorSpec& tensor, Device device, std::string_view what) {
+  const auto error = [&](std::string_view field, auto expected, auto found) {
+    return InvalidArgument(fmt::format("{} of tensor '{}': {}: expected {}, found {}", what,
+                                       tensor.name, field, expected, found));
+  };
+  if (view.dtype != tensor.dtype) return error("dtype", NameOf(tensor.dtype), NameOf(view.dtype));
+  if (view.numel != tensor.numel()) return error("elements", tensor.numel(), view.numel);
+  if (view.device != device)
+    return error("device", static_cast<int>(device), static_cast<int>(view.device));
+  return {};
+}
+
+std::size_t RoundBytes(const Round& round) {
+  return round.kind == Round::Kind::kGather ? round.bound
+                                            : SectionBytes(round.count * SizeOf(round.dtype));
+}
+
+}  // namespace
+
+Exchange::Exchange(Group& group, Compressor compressor, std::vector<TensorSpec> tensors,
+                   ExchangeOptions options)
+    : group_(group),
+      compressor_(std::move(compressor)),
+      tensors_(std::move(tensors)),
+      options_(std::move(options)),
+      spec_hash_(compressor_.spec_hash()),
+      report_(group.size()) {}
+
+Result<std::unique_ptr<Exchange>> Exchange::Create(Group& group, Compressor compressor,
+                                                   std::vector<TensorSpec> tensors,
+                                                   ExchangeOptions options) {
+  std::unique_ptr<Exchange> exchange(
+      new Exchange(group, std::move(compressor), std::move(tensors), std::move(options)));
+  SLIMGRAD_RETURN_IF_ERROR(exchange->SetUp());
+  return exchange;
+}
+
+Status Exchange::SetUp() {
+  if (options_.backend.device != Device::kCpu)
+    return Unsupported("device: expected cpu (0), this build has no other");
+  std::set<std::string_view> names;
+  for (const TensorSpec& tensor : tensors_) {
+    SLIMGRAD_RETURN_IF_ERROR(Validate(tensor));
+    if (!names.insert(tensor.name).second)
+      return InvalidArgument(
+          fmt::format("tensors: expected each name once, found '{}' twice", tensor.name));
+  }
+  SLIMGRAD_RETURN_IF_ERROR(CheckPeers());
+  for (const TensorSpec& tensor : tensors_) {
+    SLIMGRAD_ASSIGN_OR_RETURN(Plan plan, compressor_.MakePlan(tensor));
+    SLIMGRAD_CHECK(plan.rounds.size() > 0);
+    plans_.push_back(std::move(plan));
+  }
+  Allocate();
+  return {};
+}
+
+Status Exchange::CheckPeers() {
+  const Identity identity = {kExchangeVersion, spec_hash_, HashOf(tensors_), options_.seed,
+                             static_cast<std::uint64_t>(options_.nonfinite)};
+  Buffer<Identity> mine(1);
+  mine.span()[0] = identity;
+  const std::vector<Bytes> messages(group_.local_ranks().size(), std::as_bytes(mine.span()));
+  TrafficRow ignored(group_.size());
+  SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const Bytes> all, group_.AllGather(messages, ignored));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].size() != sizeof(Identity))
+      return Mismatch(fmt::format("rank {}: is no slimgrad exchange", rank));
+    const auto* theirs = reinterpret_cast<const std::uint64_t*>(all[rank].data());
+    const auto* ours = reinterpret_cast<const std::uint64_t*>(mine.data());
+    for (std::size_t f = 0; f < kIdentityFields.size(); ++f)
+      if (theirs[f] != ours[f])
+        return Mismatch(fmt::format("rank {}: {}: expected {:016x} as on rank {}, found {:016x}",
+                                    rank, kIdentityFields[f], ours[f], group_.local_ranks()[0],
+                                    theirs[f]));
+  }
+  return {};
+}
+
+void Exchange::Allocate() {
+  std::size_t body = 0, combined = 0, rounds = 0, widest = 0, narrow = 0;
+  for (std::size_t t = 0; t < tensors_.size(); ++t) {
+    const std::size_t n = tensors_[t].numel();
+    widest = std::max(widest, n);
+    if (tensors_[t].dtype != DType::kF32) narrow = std::max(narrow, n);
+    rounds = std::max(rounds, plans_[t].rounds.size());
+    for (const Round& round : plans_[t].rounds) {
+      body = std::max(body, RoundBytes(round));
+      if (round.kind == Round::Kind::kCombine)
+        combined = std::max(combined, round.count * SizeOf(round.dtype));
+    }
+  }
+  const std::span<const int> ranks = group_.local_ranks();
+  locals_.resize(ranks.size());
+  for (std::size_t l = 0; l < ranks.size(); ++l) {
+    Local& local = locals_[l];
+    local.rank = static_cast<std::uint32_t>(ranks[l]);
+    local.frame = Buffer<std::byte>(kFrameHeaderBytes + body);
+    local.gradient = Buffer<float>(narrow);
+    for (std::size_t t = 0; t < tensors_.size(); ++t)
+      local.states.push_back(compressor_.Init(MakeContext(t, local)));
+    wide_averages_.emplace_back(narrow);
+  }
+  combined_ = Buffer<std::byte>(combined);
+  flags_ = Buffer<std::uint64_t>(2 * ranks.size());
+  messages_.resize(ranks.size());
+  inputs_.resize(ranks.size());
+  outputs_.resize(ranks.size());
+  views_.resize(static_cast<std::size_t>(group_.size()));
+  report_.traffic.rounds.assign(rounds, TrafficRow(group_.size()));
+}
+
+Context Exchange::MakeContext(std::size_t t, const Local& local) {
+  Context context;
+  context.backend = options_.backend;
+  context.tensor = &tensors_[t];
+  context.scratch = &scratch_;
+  context.counters = &counters_;
+  context.seed = options_.seed;
+  context.step = step_;
+  context.rank = local.rank;
+  context.world = static_cast<std::uint32_t>(group_.size());
+  context.learning_rate = step_options_.learning_rate;
+  context.loss_scale = step_options_.loss_scale;
+  return context;
+}
+
+Status Exchange::CheckViews(std::span<const std::span<const ConstView>> gradients,
+                            std::span<const std::span<const View>> averages) const {
+  const auto count = [](std::string_view what, std::size_t expected, std::size_t found) {
+    return InvalidArgument(fmt::format("{}: expected {}, found {}", what, expected, found));
+  };
+  if (gradients.size() != locals_.size())
+    return count("rows of gradients", locals_.size(), gradients.size());
+  if (averages.size() != 1 && averages.size() != locals_.size())
+    return count("rows of averages", locals_.size(), averages.size());
+  for (const auto& row : gradients) {
+    if (row.size() != tensors_.size()) return count("gradients", tensors_.size(), row.size());
+    for (std::size_t t = 0; t < row.size(); ++t)
+      SLIMGRAD_RETURN_IF_ERROR(CheckView(row[t], tensors_[t], options_.backend.device, "gradient"));
+  }
+  for (const auto& row : averages) {
+    if (row.size() != tensors_.size()) return count("averages", tensors_.size(), row.size());
+    for (std::size_t t = 0; t < row.size(); ++t)
+      SLIMGRAD_RETURN_IF_ERROR(CheckView(row[t], tensors_[t], options_.backend.device, "average"));
+  }
+  for (const Local& local : locals_)
+    if (local.restored_step != locals_[0].restored_step)
+      return Mismatch(
+          fmt::format("restored states: expected step {} as on rank {}, found {} on rank {}",
+                      locals_[0].restored_step, locals_[0].rank, local.restored_step, local.rank));
+  return {};
+}
+
+Status Exchange::Step(std::span<const std::span<const ConstView>> gradients,
+                      std::span<const std::span<const View>> averages, const StepOptions& options) {
+  SLIMGRAD_RETURN_IF_ERROR(CheckViews(gradients, averages));
+  step_options_ = options;
+  counters_ = {};
+  report_.step = step_;
+  report_.skipped = false;
+  report_.skip_reason.clear();
+  report_.payload_bytes = report_.saturated = report_.encode_ns = report_.decode_ns = 0;
+  report_.traffic.Clear();
+  if (options_.nonfinite == NonFinite::kSkip) SLIMGRAD_RETURN_IF_ERROR(AgreeFinite(gradients));
+  for (std::size_t t = 0; t < tensors_.size() && !report_.skipped; ++t)
+    SLIMGRAD_RETURN_IF_ERROR(RunTensor(t, gradients, averages));
+  report_.saturated = counters_.saturated;
+  ++step_;
+  for (Local& local : locals_) local.restored_step = step_;
+  return {};
+}
+
+// Every rank says which of its tensors is not finite, and in which step it is.
+Status Exchange::AgreeFinite(std::span<const std::span<const ConstView>> gradients) {
+  for (std::size_t l = 0; l < locals_.size(); ++l) {
+    std::uint64_t bad = kAllFinite;
+    for (std::size_t t = 0; t < tensors_.size() && bad == kAllFinite; ++t)
+      if (kernels::CountNonFinite(options_.backend, gradients[l][t]) > 0) bad = t;
+    const std::span<std::uint64_t> flag = flags_.span().subspan(2 * l, 2);
+    flag[0] = step_;
+    flag[1] = bad;
+    messages_[l] = std::as_bytes(flag);
+  }
+  SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const Bytes> all,
+                            group_.AllGather(messages_, report_.traffic.finite_check));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].size() != 2 * sizeof(std::uint64_t))
+      return Mismatch(
+          fmt::format("rank {}: is in another call than rank {}", rank, locals_[0].rank));
+    const auto* flag = reinterpret_cast<const std::uint64_t*>(all[rank].data());
+    if (flag[0] != step_)
+      return Mismatch(fmt::format("rank {}: step: expected {} as on rank {}, found {}", rank, step_,
+                                  locals_[0].rank, flag[0]));
+    if (flag[1] == kAllFinite || report_.skipped) continue;
+    report_.skipped = true;
+    report_.skip_reason = fmt::format("rank {}: gradient of tensor '{}' is not finite", rank,
+                                      flag[1] < tensors_.size() ? tensors_[flag[1]].name : "?");
+  }
+  return {};
+}
+
+Status Exchange::RunTensor(std::size_t t, std::span<const std::span<const ConstView>> gradients,
+                           std::span<const std::span<const View>> averages) {
+  const TensorSpec& tensor = tensors_[t];
+  const std::size_t n = tensor.numel();
+  const bool narrow = tensor.dtype != DType::kF32;
+  for (std::size_t l = 0; l < locals_.size(); ++l) {
+    if (narrow) kernels::Widen(options_.backend, gradients[l][t], locals_[l].gradient.first(n));
+    inputs_[l] = narrow ? In(locals_[l].gradient.first(n)) : gradients[l][t].As<float>();
+    outputs_[l] = l >= averages.size() ? Out()
+                  : narrow             ? wide_averages_[l].first(n)
+                                       : averages[l][t].As<float>();
+  }
+  for (std::size_t r = 0; r < plans_[t].rounds.size(); ++r) {
+    const Status status = RunRound(t, r);
+    if (!status.ok()) return status.In(fmt::format("tensor '{}', round {}", tensor.name, r));
+  }
+  if (narrow)
+    for (std::size_t l = 0; l < averages.size(); ++l)
+      kernels::Narrow(options_.backend, outputs_[l], averages[l][t], kernels::Overflow::kSaturate);
+  return {};
+}
+
+Status Exchange::RunRound(std::size_t t, std::size_t r) {
+  const bool gather = plans_[t].rounds[r].kind == Round::Kind::kGather;
+  const std::uint64_t start = Now();
+  for (std::size_t l = 0; l < locals_.size(); ++l) Send(t, r, locals_[l], inputs_[l]);
+  report_.encode_ns += Now() - start;
+  SLIMGRAD_RETURN_IF_ERROR(gather ? Gather(t, r) : Combine(t, r));
+  const std::size_t payloads = gather ? views_.size() : 1;
+  for (std::size_t l = 0; l < locals_.size(); ++l) {
+    const Inbox inbox = {std::span(views_).first(payloads), locals_[l].own};
+    const std::uint64_t begin = Now();
+    SLIMGRAD_RETURN_IF_ERROR(compressor_.Receive(static_cast<int>(r), inbox, locals_[l].states[t],
+                                                 MakeContext(t, locals_[l]), outputs_[l]));
+    if (l == 0) report_.decode_ns += Now() - begin;
+  }
+  return {};
+}
+
+void Exchange::Send(std::size_t t, std::size_t r, Local& local, In x) {
+  const Round& round = plans_[t].rounds[r];
+  Payload payload(FrameBody(local.frame.span()));
+  compressor_.Send(static_cast<int>(r), x, local.states[t], MakeContext(t, local), payload);
+  local.own = payload.view();
+  if (round.kind == Round::Kind::kGather) {
+    SLIMGRAD_CHECK(payload.body().size() <= round.bound);
+    local.message = SealFrame(local.frame.span(), payload, InfoOf(t, r));
+  } else {
+    const std::span<const Section> sections = local.own.sections();
+    SLIMGRAD_CHECK(sections.size() == 1 && sections[0].type.dtype == round.dtype &&
+                   sections[0].count() == round.count);
+    local.message = sections[0].bytes;
+  }
+  report_.payload_bytes += local.message.size();
+}
+
+FrameInfo Exchange::InfoOf(std::size_t t, std::size_t r) const {
+  return {spec_hash_, tensors_[t].numel(), step_, static_cast<std::uint8_t>(r)};
+}
+
+Status Exchange::Gather(std::size_t t, std::size_t r) {
+  for (std::size_t l = 0; l < locals_.size(); ++l) messages_[l] = locals_[l].message;
+  SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const Bytes> all,
+                            group_.AllGather(messages_, report_.traffic.rounds[r]));
+  const std::uint64_t start = Now();
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    Result<PayloadView> view = OpenFrame(all[rank], InfoOf(t, r));
+    if (!view.ok()) return view.status().In(fmt::format("rank {}", rank));
+    views_[rank] = *view;
+  }
+  report_.decode_ns += Now() - start;
+  return {};
+}
+
+Status Exchange::Combine(std::size_t t, std::size_t r) {
+  const Round& round = plans_[t].rounds[r];
+  for (std::size_t l = 0; l < locals_.size(); ++l) messages_[l] = locals_[l].message;
+  const std::span<std::byte> result = combined_.first(round.count * SizeOf(round.dtype));
+  SLIMGRAD_RETURN_IF_ERROR(
+      group_.AllCombine(round.op, round.dtype, messages_, result, report_.traffic.rounds[r]));
+  views_[0] = PayloadView::Single(locals_[0].own.sections()[0].type, result);
+  return {};
+}
+
+Result<std::vector<std::byte>> Exchange::SaveState(std::size_t l) {
+  return SerializeState(HeaderOf(l), TensorStatesOf(l));
+}
+
+Status Exchange::RestoreState(std::size_t l, std::span<const std::byte> file) {
+  SLIMGRAD_ASSIGN_OR_RETURN(const StateHeader header,
+                            DeserializeState(file, "state", HeaderOf(l), TensorStatesOf(l)));
+  step_ = locals_[l].restored_step = header.step;
+  return {};
+}
+
+StateHeader Exchange::HeaderOf(std::size_t l) const {
+  return {compressor_.spec(), locals_[l].rank, static_cast<std::uint64_t>(group_.size()), step_,
+          options_.seed};
+}
+
+std::vector<TensorState> Exchange::TensorStatesOf(std::size_t l) {
+  std::vector<TensorState> states;
+  for (std::size_t t = 0; t < tensors_.size(); ++t)
+    states.push_back({&tensors_[t], &locals_[l].states[t]});
+  return states;
+}
+
+}  // namespace slimgrad

@@ -1,0 +1,31 @@
+#include "comm/lock_step_group.h"
+
+#include <numeric>
+
+#include "core/check.h"
+
+namespace slimgrad {
+
+LockStepGroup::LockStepGroup(int size, Backend backend) : backend_(backend) {
+  SLIMGRAD_CHECK(size >= 1);
+  ranks_.resize(static_cast<std::size_t>(size));
+  std::iota(ranks_.begin(), ranks_.end(), 0);
+}
+
+Result<std::span<const Bytes>> LockStepGroup::AllGather(std::span<const Bytes> mine,
+                                                        TrafficRow& traffic) {
+  SLIMGRAD_CHECK(mine.size() == ranks_.size());
+  for (int rank : ranks_) CountAllGather(mine, rank, traffic);
+  return mine;
+}
+
+Status LockStepGroup::AllCombine(kernels::CombineOp op, DType dtype, std::span<const Bytes> mine,
+                                 std::span<std::byte> result, TrafficRow& traffic) {
+  SLIMGRAD_CHECK(mine.size() == ranks_.size());
+  kernels::Combine(backend_, op, dtype, mine, result);
+  const std::size_t element = SizeOf(dtype);
+  for (int rank : ranks_) CountAllCombine(result.size() / element, element, size(), rank, traffic);
+  return {};
+}
+
+}  // namespace slimgrad

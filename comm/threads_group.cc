@@ -1,0 +1,210 @@
+#include "comm/threads_group.h"
+
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/buffer.h"
+#include "core/check.h"
+
+namespace slimgrad {
+namespace {
+
+// What a rank lays on the table for the others to read until the next meeting.
+struct Posted {
+  Bytes message;
+  std::optional<kernels::CombineOp> op;  // nothing: AllGather
+  DType dtype = DType::kU8;
+  std::span<const std::byte> combined;  // this rank's combined chunk
+};
+
+class Table {
+ public:
+  Table(int size, std::chrono::milliseconds timeout)
+      : timeout_(timeout),
+        posted_(static_cast<std::size_t>(size)),
+        arrived_(static_cast<std::size_t>(size)),
+        left_(static_cast<std::size_t>(size)) {}
+
+  Posted& at(int rank) { return posted_[static_cast<std::size_t>(rank)]; }
+  const std::vector<Posted>& posted() const { return posted_; }
+
+  // Returns when every rank has come here. What they wrote before is then visible to all.
+  Status Meet(int rank) {
+    std::unique_lock lock(mutex_);
+    if (failed_) return *failed_;
+    arrived_[static_cast<std::size_t>(rank)] = true;
+    if (++count_ == posted_.size()) {
+      count_ = 0;
+      arrived_.assign(arrived_.size(), false);
+      ++meeting_;
+      changed_.notify_all();
+      return {};
+    }
+    const std::uint64_t meeting = meeting_;
+    const auto done = [&] { return meeting_ != meeting || failed_ || MissingLeft(); };
+    const bool in_time = changed_.wait_for(lock, timeout_, done);
+    if (meeting_ != meeting) return {};
+    if (!failed_) failed_ = Lost(in_time);
+    changed_.notify_all();
+    return *failed_;
+  }
+
+  void Leave(int rank) {
+    const std::lock_guard lock(mutex_);
+    left_[static_cast<std::size_t>(rank)] = true;
+    changed_.notify_all();
+  }
+
+ private:
+  bool MissingLeft() const {
+    for (std::size_t r = 0; r < left_.size(); ++r)
+      if (left_[r] && !arrived_[r]) return true;
+    return false;
+  }
+  Status Lost(bool left) const {
+    std::vector<std::size_t> missing;
+    for (std::size_t r = 0; r < left_.size(); ++r)
+      if (!arrived_[r] && (!left || left_[r])) missing.push_back(r);
+    return PeerLost(left ? fmt::format("rank {} has left the group", fmt::join(missing, ", "))
+                         : fmt::format("rank {} did not come within {} ms",
+                                       fmt::join(missing, ", "), timeout_.count()));
+  }
+
+  const std::chrono::milliseconds timeout_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Posted> posted_;
+  std::vector<bool> arrived_, left_;
+  std::size_t count_ = 0;
+  std::uint64_t meeting_ = 0;
+  std::optional<Status> failed_;
+};
+
+class ThreadsGroup final : public Group {
+ public:
+  ThreadsGroup(std::shared_ptr<Table> table, int size, int rank, Backend backend)
+      : table_(std::move(table)), size_(size), rank_(rank), backend_(backend) {}
+  ~ThreadsGroup() override { table_->Leave(rank_); }
+
+  int size() const override { return size_; }
+  std::span<const int> local_ranks() const override { return {&rank_, 1}; }
+
+  Result<std::span<const Bytes>> AllGather(std::span<const Bytes> mine,
+                                           TrafficRow& traffic) override {
+    SLIMGRAD_CHECK(mine.size() == 1);
+    table_->at(rank_) = {mine[0], {}, DType::kU8, {}};
+    SLIMGRAD_RETURN_IF_ERROR(table_->Meet(rank_));
+    const Status status = CheckSame();
+    if (status.ok()) CopyMessages(traffic);
+    SLIMGRAD_RETURN_IF_ERROR(
+        table_->Meet(rank_));  // the others may still be reading what this rank posted
+    SLIMGRAD_RETURN_IF_ERROR(status);
+    return std::span<const Bytes>(messages_);
+  }
+
+  Status AllCombine(kernels::CombineOp op, DType dtype, std::span<const Bytes> mine,
+                    std::span<std::byte> result, TrafficRow& traffic) override {
+    SLIMGRAD_CHECK(mine.size() == 1 && mine[0].size() == result.size());
+    table_->at(rank_) = {mine[0], op, dtype, {}};
+    SLIMGRAD_RETURN_IF_ERROR(table_->Meet(rank_));
+    const Status status = CheckSame();
+    if (status.ok()) CombineOwnChunk(op, dtype, result, traffic);
+    SLIMGRAD_RETURN_IF_ERROR(table_->Meet(rank_));
+    if (status.ok()) CopyChunks(dtype, result, traffic);
+    SLIMGRAD_RETURN_IF_ERROR(table_->Meet(rank_));
+    return status;
+  }
+
+ private:
+  // Every rank sees the same table, so all come to the same verdict.
+  Status CheckSame() const {
+    const std::vector<Posted>& posted = table_->posted();
+    for (std::size_t r = 1; r < posted.size(); ++r) {
+      if (posted[r].op != posted[0].op || posted[r].dtype != posted[0].dtype)
+        return Mismatch(fmt::format("rank {} is in another call than rank 0", r));
+      if (posted[0].op && posted[r].message.size() != posted[0].message.size())
+        return Mismatch(fmt::format("rank {}: bytes to combine: expected {} as on rank 0, found {}",
+                                    r, posted[0].message.size(), posted[r].message.size()));
+    }
+    return {};
+  }
+
+  void CopyMessages(TrafficRow& traffic) {
+    std::size_t total = 0;
+    for (const Posted& other : table_->posted()) total += Rounded(other.message.size());
+    if (arena_.size() < total) arena_ = Buffer<std::byte>(total);
+    messages_.resize(static_cast<std::size_t>(size_));
+    std::size_t at = 0;
+    for (int r = 0; r < size_; ++r) {
+      const Bytes message = table_->at(r).message;
+      const std::span<std::byte> copy = arena_.span().subspan(at, message.size());
+      Copy(message, copy, r, traffic);
+      messages_[static_cast<std::size_t>(r)] = copy;
+      at += Rounded(message.size());
+    }
+    traffic.sent[Index()] += table_->at(rank_).message.size() * static_cast<std::size_t>(size_ - 1);
+  }
+
+  void CombineOwnChunk(kernels::CombineOp op, DType dtype, std::span<std::byte> result,
+                       TrafficRow& traffic) {
+    const std::size_t element = SizeOf(dtype), count = result.size() / element;
+    const Chunk chunk = ChunkOf(count, size_, rank_);
+    inputs_.resize(static_cast<std::size_t>(size_));
+    for (int r = 0; r < size_; ++r)
+      inputs_[static_cast<std::size_t>(r)] =
+          table_->at(r).message.subspan(chunk.begin * element, chunk.size() * element);
+    const std::span<std::byte> own = result.subspan(chunk.begin * element, chunk.size() * element);
+    kernels::Combine(backend_, op, dtype, inputs_, own);
+    table_->at(rank_).combined = own;
+    traffic.received[Index()] += own.size() * static_cast<std::size_t>(size_ - 1);
+    traffic.sent[Index()] += result.size() - own.size();
+  }
+
+  void CopyChunks(DType dtype, std::span<std::byte> result, TrafficRow& traffic) {
+    const std::size_t element = SizeOf(dtype), count = result.size() / element;
+    for (int r = 0; r < size_; ++r) {
+      if (r == rank_) continue;
+      const Chunk chunk = ChunkOf(count, size_, r);
+      Copy(table_->at(r).combined, result.subspan(chunk.begin * element, chunk.size() * element), r,
+           traffic);
+    }
+    traffic.sent[Index()] +=
+        table_->at(rank_).combined.size() * static_cast<std::size_t>(size_ - 1);
+  }
+
+  void Copy(Bytes from, std::span<std::byte> to, int rank, TrafficRow& traffic) const {
+    if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+    if (rank != rank_) traffic.received[Index()] += from.size();
+  }
+
+  static std::size_t Rounded(std::size_t bytes) {
+    return (bytes + kMessageAlignment - 1) / kMessageAlignment * kMessageAlignment;
+  }
+  std::size_t Index() const { return static_cast<std::size_t>(rank_); }
+
+  std::shared_ptr<Table> table_;
+  int size_, rank_;
+  Backend backend_;
+  Buffer<std::byte> arena_;
+  std::vector<Bytes> messages_, inputs_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Group>> MakeThreadsGroups(int size, std::chrono::milliseconds timeout,
+                                                      Backend backend) {
+  SLIMGRAD_CHECK(size >= 1);
+  const auto table = std::make_shared<Table>(size, timeout);
+  std::vector<std::unique_ptr<Group>> groups;
+  for (int rank = 0; rank < size; ++rank)
+    groups.push_back(std::make_unique<ThreadsGroup>(table, size, rank, backend));
+  return groups;
+}
+
+}  // namespace slimgrad

@@ -1,0 +1,22 @@
+// One rank a thread, bytes really copied between them: for tests of what only happens with
+// independent ranks, and for trainers that run their workers as threads.
+//
+//   auto groups = MakeThreadsGroups(4, std::chrono::seconds(10));   // give groups[r] to the thread
+//   of rank r
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "comm/group.h"
+
+namespace slimgrad {
+
+// A call that waits longer than `timeout` for another rank, or whose rank's Group has been
+// destroyed, fails with kPeerLost and names the ranks that are missing. Ranks that pass different
+// sizes or types get kMismatch. size >= 1 (CHECKed).
+std::vector<std::unique_ptr<Group>> MakeThreadsGroups(int size, std::chrono::milliseconds timeout,
+                                                      Backend backend = {});
+
+}  // namespace slimgrad

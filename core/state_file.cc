@@ -1,0 +1,182 @@
+#include "core/state_file.h"
+
+#include <charconv>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/hash.h"
+
+namespace slimgrad {
+namespace {
+
+constexpr std::string_view kFormat = "slimgrad-state";
+
+std::string HexText(std::uint64_t value) { return fmt::format("{:016x}", value); }
+
+// One field in memory, under the name that it has in the file.
+struct Field {
+  std::string name;
+  DType dtype;
+  std::span<std::byte> bytes;
+};
+
+std::vector<Field> FieldsOf(std::span<const TensorState> states) {
+  struct Collector final : FieldVisitor {
+    void Field(const std::string& path, DType dtype, std::span<std::byte> bytes) override {
+      fields.push_back({tensor + "::" + path, dtype, bytes});
+    }
+    std::string tensor;
+    std::vector<slimgrad::Field> fields;
+  } collector;
+  for (const TensorState& state : states) {
+    collector.tensor = state.tensor->name;
+    state.state->Fields(collector);
+  }
+  return std::move(collector.fields);
+}
+
+std::string TensorsText(std::span<const TensorState> states) {
+  nlohmann::json tensors = nlohmann::json::array();
+  for (const TensorState& state : states)
+    tensors.push_back({{"name", state.tensor->name},
+                       {"shape", state.tensor->shape},
+                       {"range", {0, state.tensor->numel()}}});
+  return tensors.dump();
+}
+
+std::uint64_t Checksum(std::span<const SafetensorsEntry> entries) {
+  Hasher hasher;
+  for (const SafetensorsEntry& entry : entries)
+    hasher.Add(entry.name).Add(static_cast<std::uint64_t>(entry.dtype)).Add(Hash64(entry.bytes));
+  return hasher.Digest();
+}
+
+std::string MetadataChecksum(const SafetensorsMetadata& metadata,
+                             std::span<const SafetensorsEntry> entries) {
+  Hasher hasher;
+  for (const auto& [key, value] : metadata)
+    if (key != "checksum")
+      hasher.Add(std::uint64_t{key.size()}).Add(key).Add(std::uint64_t{value.size()}).Add(value);
+  return HexText(hasher.Add(Checksum(entries)).Digest());
+}
+
+class Metadata {
+ public:
+  Metadata(const SafetensorsMetadata& values, std::string_view origin)
+      : values_(values), origin_(origin) {}
+
+  Result<std::string> Text(const std::string& key) const {
+    const auto it = values_.find(key);
+    if (it == values_.end())
+      return Corrupt(fmt::format("{}: __metadata__: expected '{}', found none", origin_, key));
+    return it->second;
+  }
+
+  Result<std::uint64_t> Number(const std::string& key) const {
+    SLIMGRAD_ASSIGN_OR_RETURN(const std::string text, Text(key));
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size())
+      return Corrupt(fmt::format("{}: {}: expected a count, found '{}'", origin_, key, text));
+    return value;
+  }
+
+  Status Expect(const std::string& key, std::string_view expected) const {
+    SLIMGRAD_ASSIGN_OR_RETURN(const std::string found, Text(key));
+    if (found == expected) return {};
+    return Corrupt(fmt::format("{}: {}: expected '{}', found '{}'", origin_, key, expected, found));
+  }
+
+ private:
+  const SafetensorsMetadata& values_;
+  std::string_view origin_;
+};
+
+template <class T>
+Status CheckSame(std::string_view origin, std::string_view field, const T& expected,
+                 const T& found) {
+  if (expected == found) return {};
+  return Mismatch(fmt::format("{}: {}: expected {}, found {}", origin, field, expected, found));
+}
+
+Status CheckFields(const Safetensors& file, std::string_view origin,
+                   std::span<const Field> fields) {
+  for (const Field& field : fields) {
+    const SafetensorsEntry* entry = file.Find(field.name);
+    if (!entry)
+      return Mismatch(fmt::format("{}: expected a field '{}', found none", origin, field.name));
+    SLIMGRAD_RETURN_IF_ERROR(
+        CheckSame(origin, field.name + ": dtype", NameOf(field.dtype), NameOf(entry->dtype)));
+    SLIMGRAD_RETURN_IF_ERROR(
+        CheckSame(origin, field.name + ": bytes", field.bytes.size(), entry->bytes.size()));
+  }
+  return CheckSame(origin, "fields", fields.size(), file.entries().size());
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> SerializeState(const StateHeader& header,
+                                              std::span<const TensorState> states) {
+  std::vector<SafetensorsEntry> entries;
+  for (const Field& field : FieldsOf(states))
+    entries.push_back({field.name,
+                       field.dtype,
+                       {static_cast<std::int64_t>(field.bytes.size() / SizeOf(field.dtype))},
+                       field.bytes});
+  SafetensorsMetadata metadata = {{"format", std::string(kFormat)},
+                                  {"version", std::to_string(kStateVersion)},
+                                  {"spec", header.spec},
+                                  {"spec_hash", HexText(Hash64(header.spec))},
+                                  {"rank", std::to_string(header.rank)},
+                                  {"world", std::to_string(header.world)},
+                                  {"step", std::to_string(header.step)},
+                                  {"seed", std::to_string(header.seed)},
+                                  {"tensors", TensorsText(states)}};
+  // The checksum is over the fields in the order of the file, which only the writer of the file
+  // decides.
+  SLIMGRAD_ASSIGN_OR_RETURN(const std::vector<std::byte> draft,
+                            SerializeSafetensors(entries, metadata));
+  SLIMGRAD_ASSIGN_OR_RETURN(const Safetensors ordered, Safetensors::Parse(draft, "state"));
+  metadata["checksum"] = MetadataChecksum(metadata, ordered.entries());
+  return SerializeSafetensors(entries, metadata);
+}
+
+Result<StateHeader> ReadStateHeader(const Safetensors& file, std::string_view origin) {
+  const Metadata metadata(file.metadata(), origin);
+  SLIMGRAD_RETURN_IF_ERROR(metadata.Expect("format", kFormat));
+  SLIMGRAD_RETURN_IF_ERROR(metadata.Expect("version", std::to_string(kStateVersion)));
+  SLIMGRAD_RETURN_IF_ERROR(
+      metadata.Expect("checksum", MetadataChecksum(file.metadata(), file.entries())));
+  StateHeader header;
+  SLIMGRAD_ASSIGN_OR_RETURN(header.spec, metadata.Text("spec"));
+  SLIMGRAD_RETURN_IF_ERROR(metadata.Expect("spec_hash", HexText(Hash64(header.spec))));
+  SLIMGRAD_ASSIGN_OR_RETURN(header.rank, metadata.Number("rank"));
+  SLIMGRAD_ASSIGN_OR_RETURN(header.world, metadata.Number("world"));
+  SLIMGRAD_ASSIGN_OR_RETURN(header.step, metadata.Number("step"));
+  SLIMGRAD_ASSIGN_OR_RETURN(header.seed, metadata.Number("seed"));
+  return header;
+}
+
+Result<StateHeader> DeserializeState(std::span<const std::byte> file, std::string_view origin,
+                                     const StateHeader& expected,
+                                     std::span<const TensorState> states) {
+  SLIMGRAD_ASSIGN_OR_RETURN(const Safetensors parsed, Safetensors::Parse(file, origin));
+  SLIMGRAD_ASSIGN_OR_RETURN(StateHeader header, ReadStateHeader(parsed, origin));
+  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "spec", expected.spec, header.spec));
+  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "rank", expected.rank, header.rank));
+  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "world", expected.world, header.world));
+  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "seed", expected.seed, header.seed));
+  SLIMGRAD_ASSIGN_OR_RETURN(const std::string tensors,
+                            Metadata(parsed.metadata(), origin).Text("tensors"));
+  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "tensors", TensorsText(states), tensors));
+  const std::vector<Field> fields = FieldsOf(states);
+  SLIMGRAD_RETURN_IF_ERROR(CheckFields(parsed, origin, fields));
+  for (const Field& field : fields)
+    if (!field.bytes.empty())
+      std::memcpy(field.bytes.data(), parsed.Find(field.name)->bytes.data(), field.bytes.size());
+  return header;
+}
+
+}  // namespace slimgrad

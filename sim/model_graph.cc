@@ -111,12 +111,9 @@ class GraphReader {
 
 std::string_view NameOf(ModelOp::Kind kind) {
   switch (kind) {
-    case Kind::kLinear:
-      return "linear";
-    case Kind::kRelu:
-      return "relu";
-    case Kind::kTanh:
-      return "tanh";
+    case Kind::kLinear: return "linear";
+    case Kind::kRelu: return "relu";
+    case Kind::kTanh: return "tanh";
   }
   return "?";
 }

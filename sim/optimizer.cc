@@ -56,12 +56,9 @@ Status CheckAdam(const OptimizerConfig& c) {
 
 std::string_view NameOf(Kind kind) {
   switch (kind) {
-    case Kind::kSgd:
-      return "sgd";
-    case Kind::kAdam:
-      return "adam";
-    case Kind::kAdamW:
-      return "adamw";
+    case Kind::kSgd: return "sgd";
+    case Kind::kAdam: return "adam";
+    case Kind::kAdamW: return "adamw";
   }
   return "?";
 }

@@ -3,7 +3,7 @@
 #include "sim/optimizer.h"
 
 #include <cmath>
-#include <functional>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>

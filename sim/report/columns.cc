@@ -127,8 +127,7 @@ void AddBytes(std::vector<Column>& columns) {
                        meaning,
                        get});
   };
-  add("payload_bits", "bits/parameter", Better::kLess, Table::kBytes, "payload a", "parameter",
-      "bits",
+  add("payload_bits", "bits/parameter", Better::kLess, Table::kBytes, "payload", "a value", "bits",
       "Size of what one worker encodes, headers and indices included, divided by the number of "
       "parameters. Uncompressed fp32 is 32.",
       [](const Source& s) { return From(s.row.payload_bits); });

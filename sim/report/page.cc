@@ -75,8 +75,8 @@ std::string Head(const std::vector<Shape>& shapes) {
     const Column& column = *shape.column;
     out += fmt::format(
         "<th scope=\"col\" class=\"{}\" data-column=\"{}\" data-better=\"{}\">"
-        "<button type=\"button\" title=\"{}\"><span class=\"sort\">{}</span>"
-        "<span class=\"unit\">{}</span></button></th>",
+        "<button type=\"button\" title=\"{}\">{}"
+        "<span class=\"unit sort\">{}</span></button></th>",
         Classes(shape), column.name, column.better == Better::kMore ? "more" : "less",
         Escape(column.meaning), Escape(FullHeading(column)), Escape(column.shown_unit));
   }
@@ -106,6 +106,17 @@ std::string DataCell(const Shape& shape, const Source& source) {
                      full.empty() ? "" : fmt::format(" title=\"{}\"", full), Escape(shown));
 }
 
+// A spec, with places where it may be broken over lines.
+std::string SpecHtml(std::string_view spec) {
+  std::string out;
+  for (const char byte : OneLine(spec)) {
+    if (byte == '|') out += "<wbr>";
+    out += Escape(std::string_view(&byte, 1));
+    if (byte == '(' || byte == ',' || byte == '_') out += "<wbr>";
+  }
+  return out;
+}
+
 std::string TextOf(std::string_view name, const Source& source) {
   for (const Column& column : Columns()) {
     if (column.name == name) return Shown(column, source);
@@ -120,9 +131,9 @@ std::string NameCell(std::size_t number, const Source& source) {
   std::string out = fmt::format(
       "<th scope=\"row\"><div class=\"row-name\"><span class=\"n\">{}</span><div>"
       "<span class=\"spec\">{}</span>",
-      number, Escape(OneLine(name)));
+      number, SpecHtml(name));
   if (row.spec != name) {
-    out += fmt::format("<small class=\"spec\">{}</small>", Escape(OneLine(row.spec)));
+    out += fmt::format("<small class=\"spec\">{}</small>", SpecHtml(row.spec));
   }
   const std::string algorithms = TextOf("algorithms", source);
   if (!algorithms.empty()) {
@@ -156,10 +167,11 @@ std::string Groups(const Timings* timings) {
   return out;
 }
 
-// 0 (best) to 6: a shade a factor of ten, from 1e-6 to 1.
+// 0 (best) to 7 (above 1, or no number): a shade a factor of ten from 1e-6.
 int HeatLevel(double nmse) {
-  if (!(nmse > 0)) return 0;
-  return std::clamp(static_cast<int>(std::ceil(std::log10(std::min(nmse, 1.0)) + 6)), 0, 6);
+  if (std::isnan(nmse) || nmse > 1) return 7;
+  if (nmse <= 1e-6) return 0;
+  return static_cast<int>(std::ceil(std::log10(nmse) + 6));
 }
 
 std::string HeatCell(const Row& row, const std::string& tensor) {
@@ -195,7 +207,7 @@ std::string Heat(const Report& report, const std::vector<std::string>& tensors) 
     out += fmt::format(
         "<tr><th scope=\"row\"><div class=\"row-name\"><span class=\"n\">{}</span>"
         "<span class=\"spec\">{}</span></div></th>",
-        i + 1, Escape(OneLine(row.label.empty() ? row.spec : row.label)));
+        i + 1, SpecHtml(row.label.empty() ? row.spec : row.label));
     for (const std::string& tensor : tensors) out += HeatCell(row, tensor);
     out += "</tr>\n";
   }

@@ -126,8 +126,14 @@
     };
   }
 
-  function tooltipColors() {
+  // A tooltip "7 one_bit: ..."; `value` tells an item's value as text.
+  function tooltip(value, heading = () => "") {
     return {
+      callbacks: {
+        title: heading,
+        label: (item) => `${item.dataset.row.number} ${item.dataset.row.name}: ${value(item)}`,
+      },
+      filter: (item) => Boolean(item.dataset.row),
       backgroundColor: ink("card"),
       borderColor: ink("line"),
       borderWidth: 1,
@@ -159,30 +165,52 @@
     charts.set(id, new Chart(canvas, config));
   }
 
-  // Row numbers beside the points; points that lie on each other share one label.
+  // Points of a scatter plot that lie on each other share one label.
+  function spotsOf(chart) {
+    const spots = [];
+    chart.data.datasets.forEach((dataset, at) => {
+      if (!dataset.row) return;
+      for (const point of chart.getDatasetMeta(at).data) {
+        const near = spots.find((spot) => Math.hypot(spot.x - point.x, spot.y - point.y) < 9);
+        if (near) near.numbers.push(dataset.row.number);
+        else spots.push({ x: point.x, y: point.y, numbers: [dataset.row.number] });
+      }
+    });
+    return spots;
+  }
+
+  // The first place around the spot that is free; else the one that covers least.
+  function place(spot, width, taken, area) {
+    const height = 12;
+    const places = [
+      [8, -16], [-8 - width, -16], [8, 4], [-8 - width, 4], [-width / 2, -21], [-width / 2, 9],
+      [8, -28], [-8 - width, -28], [8, 16], [-8 - width, 16],
+    ].map(([dx, dy]) => ({ x: spot.x + dx, y: spot.y + dy, width, height }));
+    const cover = (a, b) =>
+      Math.max(0, Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x)) *
+      Math.max(0, Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y));
+    const cost = (box) =>
+      taken.reduce((sum, other) => sum + cover(box, other), 0) +
+      (box.x < area.left || box.x + width > area.right + 12 ? 1e6 : 0);
+    return places.reduce((best, box) => (cost(box) < cost(best) ? box : best));
+  }
+
+  // Row numbers beside the points.
   const rowNumbers = {
     id: "rowNumbers",
     afterDatasetsDraw(chart) {
-      const spots = [];
       const context = chart.ctx;
-      chart.data.datasets.forEach((dataset, at) => {
-        if (!dataset.row) return;
-        for (const point of chart.getDatasetMeta(at).data) {
-          const near = spots.find(
-            (s) => Math.abs(s.x - point.x) < 26 && Math.abs(s.y - point.y) < 14);
-          if (near) near.numbers.push(dataset.row.number);
-          else spots.push({ x: point.x, y: point.y, numbers: [dataset.row.number] });
-        }
-      });
+      const spots = spotsOf(chart);
+      const taken = spots.map((spot) => ({ x: spot.x - 6, y: spot.y - 6, width: 12, height: 12 }));
       context.save();
       context.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
       context.fillStyle = ink("ink");
-      context.textBaseline = "middle";
+      context.textBaseline = "top";
       for (const spot of spots) {
         const text = spot.numbers.join(", ");
-        const fits = spot.x + 10 + context.measureText(text).width < chart.chartArea.right;
-        context.textAlign = fits ? "left" : "right";
-        context.fillText(text, spot.x + (fits ? 9 : -9), spot.y - 9);
+        const box = place(spot, context.measureText(text).width, taken, chart.chartArea);
+        taken.push(box);
+        context.fillText(text, box.x, box.y);
       }
       context.restore();
     },
@@ -221,37 +249,39 @@
     const x = columns.get(axisX.value);
     const y = columns.get(axisY.value);
     const best = currentFront();
-    byId("front-names").textContent = best.length
-      ? `Here: ${best.map((row) => `${row.number} ${row.name}`).join("; ")}.` : "";
     for (const row of rows) row.element.classList.toggle("is-front", best.includes(row));
+    byId("front-names").textContent = "";
     if (!x || !y) return draw("chart-front", null);
-    const drawn = rows.filter(
-      (row) => row.values[x.name] !== null && row.values[y.name] !== null);
-    const positive = (column) => drawn.every((row) => row.values[column.name] > 0);
-    const logY = y.logarithmic && positive(y);
+    // An error of exactly 0 has no place on a logarithmic axis.
+    const fits = (row) => !y.logarithmic || row.values[y.name] > 0;
+    const known = rows.filter((row) => row.values[x.name] !== null && row.values[y.name] !== null);
+    const drawn = known.filter(fits);
+    const names = (some) => some.map((row) => `${row.number} ${row.name}`).join("; ");
+    const hidden = known.filter((row) => !fits(row));
+    byId("front-names").textContent = `Here: ${names(best)}.` +
+      (hidden.length ? ` Exact, so beyond this axis: ${names(hidden)}.` : "");
+    const sizes = drawn.map((row) => row.values[x.name]);
+    const logX = Math.min(...sizes) > 0;
     return draw("chart-front", {
       type: "scatter",
-      data: { datasets: [...drawn.map((row) => frontPoint(row, x, y)), frontLine(best, x, y)] },
+      data: {
+        datasets: [...drawn.map((row) => frontPoint(row, x, y)),
+          frontLine(best.filter(fits), x, y)],
+      },
       plugins: [rowNumbers],
       options: {
-        layout: { padding: { top: 12, right: 12 } },
+        layout: { padding: { top: 18, right: 12 } },
         scales: {
-          x: scale(title(x), positive(x), drawn.map((row) => row.values[x.name])),
+          x: scale(title(x), logX, sizes),
           y: {
-            ...scale(title(y), logY, drawn.map((row) => row.values[y.name])),
-            grace: logY ? 0 : "6%",
+            ...scale(title(y), y.logarithmic, drawn.map((row) => row.values[y.name])),
+            grace: y.logarithmic ? 0 : "6%",
           },
         },
         plugins: {
           legend: { display: false },
-          tooltip: {
-            ...tooltipColors(),
-            filter: (item) => Boolean(item.dataset.row),
-            callbacks: {
-              label: (item) => `${item.dataset.row.number} ${item.dataset.row.name}: ` +
-                `${threeDigits(item.raw.x)} ${x.unit}, ${threeDigits(item.raw.y)} ${y.unit}`,
-            },
-          },
+          tooltip: tooltip((item) =>
+            `${threeDigits(item.raw.x)} ${x.unit}, ${threeDigits(item.raw.y)} ${y.unit}`),
         },
       },
     });
@@ -279,8 +309,9 @@
   }
 
   function drawLines(id, series, text, logarithmic) {
+    const drawable = (value) => value !== null && (!logarithmic || value > 0);
     const lines = rows
-      .filter((row) => picked.has(row) && row[series].some((v) => v !== null && (!logarithmic || v > 0)))
+      .filter((row) => picked.has(row) && row[series].some(drawable))
       .map((row) => lineOf(row, row[series], logarithmic));
     if (!lines.length) return draw(id, null);
     return draw(id, {
@@ -295,14 +326,8 @@
         },
         plugins: {
           legend: { display: false },
-          tooltip: {
-            ...tooltipColors(),
-            callbacks: {
-              title: (items) => (items.length ? `step ${items[0].raw.x}` : ""),
-              label: (item) =>
-                `${item.dataset.row.number} ${item.dataset.row.name}: ${threeDigits(item.raw.y)}`,
-            },
-          },
+          tooltip: tooltip((item) => threeDigits(item.raw.y),
+            (items) => (items.length ? `step ${items[0].raw.x}` : "")),
         },
       },
     });
@@ -333,13 +358,8 @@
         },
         plugins: {
           legend: { display: false },
-          tooltip: {
-            ...tooltipColors(),
-            callbacks: {
-              label: (item) =>
-                `${item.dataset.row.number} ${item.dataset.row.name}: ${threeDigits(item.raw)}`,
-            },
-          },
+          tooltip: tooltip((item) => threeDigits(item.raw),
+            (items) => (items.length ? items[0].label : "")),
         },
       },
     });
@@ -385,7 +405,9 @@
     });
     const name = document.createElement("span");
     name.className = "spec";
-    name.textContent = row.name;
+    for (const part of row.name.split(/(?<=[(,_])|(?=\|)/)) {
+      name.append(part, document.createElement("wbr"));
+    }
     const number = document.createElement("span");
     number.className = "n";
     number.textContent = row.number;

@@ -3,6 +3,7 @@
 What is recorded is checked against replay.py, which shares no code with the recorder.
 """
 
+import glob
 import os
 import shlex
 import shutil
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -48,9 +50,8 @@ class Recorder(unittest.TestCase):
         self.out = os.path.join(self.parent, "trace")
 
     def run_recorder(self, arguments, out=None):
-        command = [
-            sys.executable, "-B", _RECORDER, *shlex.split(arguments), "--out", out or self.out
-        ]
+        command = [sys.executable, "-B", _RECORDER, "--out", out or self.out]
+        command += shlex.split(arguments)
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
     def record(self, arguments, out=None):
@@ -301,11 +302,9 @@ class Refusals(Recorder):
     def test_missing_pytorch_is_said(self):
         with open(os.path.join(self.parent, "torch.py"), "w") as file:
             file.write("raise ImportError('not here')")
-        done = subprocess.run([sys.executable, "-B", _RECORDER, "--out", self.out],
-                              env={"PYTHONPATH": self.parent},
-                              capture_output=True,
-                              text=True,
-                              check=False)
+        command = [sys.executable, "-B", _RECORDER, "--out", self.out]
+        done = subprocess.run(command, env={"PYTHONPATH": self.parent}, capture_output=True,
+                              text=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, "^record_torch.py: needs PyTorch .*python3-torch.*not here")
         self.assertFalse(os.path.exists(self.out))
@@ -322,20 +321,27 @@ class Refusals(Recorder):
     def test_an_interrupted_run_leaves_nothing(self):
         command = [sys.executable, "-B", _RECORDER, "--steps", "100000", "--out", self.out]
         for number, status in [(signal.SIGINT, 130), (signal.SIGTERM, 143)]:
-            with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            # A shell's background job ignores SIGINT, and so would its children.
+            heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+            with subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
+                                  preexec_fn=heed) as process:
+                # leaving `with` waits for the end
+                watchdog = threading.Timer(120, process.kill)
+                watchdog.start()
+                self.addCleanup(watchdog.cancel)
                 end = time.monotonic() + 60
                 while not self.steps_written() and time.monotonic() < end:
                     time.sleep(0.02)
                 self.assertTrue(self.steps_written())  # it was in the middle of its work
                 self.assertFalse(os.path.exists(self.out))
                 process.send_signal(number)
-                message = process.communicate(timeout=60)[1]
+                message = process.communicate()[1]
             self.assertEqual(process.returncode, status, message)
             self.assertNotIn("Traceback", message)
             self.assertEqual(os.listdir(self.parent), [])
 
     def steps_written(self):
-        return [path for path in _files(self.parent) if "/steps/" in path]
+        return glob.glob(os.path.join(self.parent, ".*", "steps", "*"))
 
 
 class Committed(Recorder):

@@ -174,7 +174,10 @@ TEST(CombineTest, AnyAlignment) {
     TryAllPairs(Pattern::kExponents, 1030, 3, kBackend, offset);
 }
 
-TEST(CombineTest, ManyRanks) { TryAllPairs(Pattern::kHuge, 65, 1030, kBackend, 0); }
+TEST(CombineTest, ManyRanks) {
+  for (Pattern pattern : {Pattern::kHuge, Pattern::kNormal, Pattern::kExponents})
+    TryAllPairs(pattern, 65, 1030, kBackend, 0);
+}
 
 TEST(CombineTest, ThreadsChangeNothing) {
   FourThreads threads;

@@ -206,6 +206,14 @@ TEST(OrthonormalizeTest, ReplacementsComeFromTheKey) {
               1e-4F * std::fabs(ratio));
 }
 
+// With this key the first random direction of a 1 x 1 matrix is 0.5 - 0.5: no direction at all.
+TEST(OrthonormalizeTest, ReplacementsThatFailAreReplaced) {
+  const RandomKey key = {42, 3854678};
+  ASSERT_EQ(Uniform(key, 0), 0.5F);
+  ASSERT_LT(Uniform(key, 1), 0.5F);
+  EXPECT_EQ(Orthonormal({0}, 1, 1, key), Matrix{-1});
+}
+
 TEST(OrthonormalizeTest, MoreColumnsThanOneGroup) {
   Orthonormal(MakeInput(Pattern::kNormal, 150 * 140), 150, 140);
   Orthonormal(Matrix(70 * 70, 1.0F), 70, 70);

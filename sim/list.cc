@@ -1,0 +1,129 @@
+#include "sim/list.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compressors/api/registry.h"
+#include "core/frame.h"
+
+namespace slimgrad::sim {
+namespace {
+
+using Line = std::vector<std::string>;
+
+const TensorSpec& ExampleTensor() {
+  static const TensorSpec tensor = {"example", {1024, 1024}};
+  return tensor;
+}
+
+std::string KindText(Method::Kind kind) {
+  switch (kind) {
+    case Method::Kind::kCompressor: return "compressor";
+    case Method::Kind::kWrapper: return "wrapper";
+    case Method::Kind::kRecoder: return "recoder";
+  }
+  return "?";
+}
+
+std::string CollectiveText(const Plan& plan) {
+  Line names;
+  for (const Round& round : plan.rounds)
+    names.push_back(round.kind == Round::Kind::kGather
+                        ? "gather"
+                        : fmt::format("mean {}", NameOf(round.dtype)));
+  return fmt::format("{}", fmt::join(names, " + "));
+}
+
+std::string BitsText(const Plan& plan) {
+  std::size_t bytes = 0;
+  for (const Round& round : plan.rounds)
+    bytes += round.kind == Round::Kind::kGather ? kFrameHeaderBytes + round.bound
+                                                : round.count * SizeOf(round.dtype);
+  const double bits =
+      8.0 * static_cast<double>(bytes) / static_cast<double>(ExampleTensor().numel());
+  return fmt::format("{}{:.3g}", plan.traits.fixed_size ? "" : "<= ", bits);
+}
+
+std::string ClaimsText(const Traits& traits) {
+  Line claims;
+  if (traits.exact) claims.push_back("exact");
+  if (traits.unbiased && !traits.exact) claims.push_back("unbiased");
+  if (traits.delta && !traits.exact) claims.push_back(fmt::format("delta {:.3g}", *traits.delta));
+  return claims.empty() ? "-" : fmt::format("{}", fmt::join(claims, ", "));
+}
+
+std::string StateText(const Compressor& compressor) {
+  Scratch scratch;
+  Counters counters;
+  Context context;
+  context.tensor = &ExampleTensor();
+  context.scratch = &scratch;
+  context.counters = &counters;
+  State state = compressor.Init(context);
+  return fmt::format("{:.3g}", static_cast<double>(StateBytes(state)) /
+                                   static_cast<double>(ExampleTensor().numel()));
+}
+
+Line LineOf(const Method& method) {
+  Line line = {method.name, KindText(method.kind())};
+  const Result<Compressor> compressor = MakeCompressor(method.example);
+  const Result<Plan> plan =
+      compressor.ok() ? compressor->MakePlan(ExampleTensor()) : compressor.status();
+  if (plan.ok())
+    line.insert(line.end(), {CollectiveText(*plan), BitsText(*plan), StateText(*compressor),
+                             ClaimsText(plan->traits)});
+  else
+    line.insert(line.end(), {"n/a", "n/a", "n/a", "n/a"});
+  line.push_back("cpu");
+  line.push_back(method.summary);
+  return line;
+}
+
+std::string TableText(const std::vector<Line>& lines) {
+  std::vector<std::size_t> widths(lines[0].size(), 0);
+  for (const Line& line : lines)
+    for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
+  std::string text;
+  for (const Line& line : lines) {
+    for (std::size_t c = 0; c + 1 < line.size(); ++c)
+      text += fmt::format("{:<{}}  ", line[c], widths[c]);
+    text += line.back() + "\n";
+  }
+  return text;
+}
+
+std::string DetailText(const Method& method) {
+  std::string text = fmt::format("\n{}: {}\n  source   {}\n  example  {}\n", method.name,
+                                 method.summary, method.reference, method.example);
+  for (const Parameter& parameter : method.parameters) {
+    std::string preset = parameter.default_text().empty()
+                             ? ""
+                             : fmt::format(", default {}", parameter.default_text());
+    if (!parameter.instead_of().empty())
+      preset += fmt::format(", instead of {}", parameter.instead_of());
+    text += fmt::format("  {:<8} {}{}: {}\n", parameter.name(), parameter.Domain(), preset,
+                        parameter.doc());
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ListText() {
+  std::vector<Line> lines = {
+      {"name", "kind", "ranks meet by", "bits", "state", "claims", "runs on", "what it does"},
+      {"", "", "", "/param", "B/param", "", "", ""}};
+  std::string details;
+  for (const Method* method : Methods()) {
+    lines.push_back(LineOf(*method));
+    details += DetailText(*method);
+  }
+  return "# Bits, state and claims are those of the example, for one tensor of 1024 x 1024.\n" +
+         TableText(lines) + details;
+}
+
+}  // namespace slimgrad::sim

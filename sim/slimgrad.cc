@@ -1,0 +1,154 @@
+// The command. Exit status: 0 done, 1 a run that failed (a damaged trace, a diverged spec), 2 bad
+// usage.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "sim/inspect.h"
+#include "sim/list.h"
+#include "sim/progress.h"
+#include "sim/replay.h"
+
+namespace slimgrad::sim {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kBadUsage = 2;
+
+int Fail(const Status& status) {
+  std::fprintf(stderr, "slimgrad: %s\n", status.message().c_str());
+  return status.code() == Code::kInvalidArgument ? kBadUsage : kFailed;
+}
+
+// False when standard output could not be written whole (a full disk, a closed pipe).
+int Print(const std::string& text) {
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return written ? 0 : Fail(IoError("standard output: not everything could be written"));
+}
+
+int TerminalWidth() {
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
+  return size.ws_col;
+}
+
+std::uint64_t NowNs() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                                    std::chrono::nanoseconds(1));
+}
+
+struct ReplayCommand {
+  std::string trace, compressors, out;
+  std::int64_t steps = 0;
+  std::uint64_t seed = 0;
+  bool open = false, closed = false;
+
+  void AddTo(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "replay", "Replay recorded gradients through compressors and compare them.");
+    command->add_option("--trace", trace, "Folder of the gradient trace")
+        ->required()
+        ->type_name("DIR");
+    command
+        ->add_option("--compressors", compressors,
+                     "Specs with ';' between them; none and bf16 always come first")
+        ->required()
+        ->type_name("'A; B; ...'");
+    command
+        ->add_option("--out", out,
+                     "Also write report.html, report.json, report.csv and timings.json there")
+        ->type_name("DIR");
+    command->add_option("--steps", steps, "Only the first N steps of the trace")
+        ->check(CLI::PositiveNumber)
+        ->type_name("N");
+    command->add_option("--seed", seed, "Of the compressors' randomness, 0 by default")
+        ->type_name("N");
+    command->add_flag("--open-loop", open, "The recorded gradients only");
+    command->add_flag(
+        "--closed-loop", closed,
+        "New gradients at the compressed weights only; with both flags, or none, both loops");
+    command->footer(
+        "Examples:\n"
+        "  slimgrad replay --trace traces/digits_mlp --compressors "
+        "'error_feedback(top_k(ratio=0.01))'\n"
+        "  slimgrad replay --trace traces/digits_mlp --out report \\\n"
+        "      --compressors 'int8; one_bit; error_feedback(one_bit); power_sgd(rank=2)'\n"
+        "  slimgrad list                          # the methods and their parameters");
+  }
+
+  int Run() const {
+    const auto specs = ParseReplaySpecs(compressors);
+    if (!specs.ok()) return Fail(specs.status());
+    const auto opened = Trace::Open(trace);
+    if (!opened.ok()) return Fail(opened.status());
+    Progress progress(stderr);
+    ReplayOptions options;
+    if (steps > 0) options.steps = steps;
+    options.seed = seed;
+    options.open_loop = open || !closed;
+    options.closed_loop = closed || !open;
+    options.require_closed_loop = closed;
+    options.clock_ns = NowNs;
+    options.progress = [&](std::string_view label, std::int64_t done, std::int64_t total) {
+      progress.Update(label, done, total);
+    };
+    const auto result = Replay(*opened, *specs, options);
+    progress.Clear();
+    if (!result.ok()) return Fail(result.status());
+    if (!out.empty()) {
+      const Status written = WriteReport(out, result->report, &result->timings);
+      if (!written.ok()) return Fail(written);
+    }
+    const int printed =
+        Print(ToText(result->report, &result->timings, std::max(100, TerminalWidth())));
+    return result->report.HasFailures() ? kFailed : printed;
+  }
+};
+
+struct InspectCommand {
+  std::string path;
+
+  void AddTo(CLI::App& app) {
+    CLI::App* command = app.add_subcommand(
+        "inspect", "Describe a trace, a file of payload frames or a state file.");
+    command->add_option("path", path, "File or folder")->required()->type_name("FILE|DIR");
+    command->footer("Example:\n  slimgrad inspect traces/digits_mlp");
+  }
+
+  int Run() const {
+    const auto text = Inspect(path);
+    return text.ok() ? Print(*text) : Fail(text.status());
+  }
+};
+
+int Main(int argc, char** argv) {
+  CLI::App app("slimgrad: what gradient compression sends, loses and costs.", "slimgrad");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "slimgrad 0.1.0");
+  app.footer("Each command has its own --help with examples.");
+  ReplayCommand replay;
+  InspectCommand inspect;
+  app.add_subcommand("list", "List every compressor, wrapper and recoder with its parameters.");
+  replay.AddTo(app);
+  inspect.AddTo(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadUsage;
+  }
+  if (app.got_subcommand("replay")) return replay.Run();
+  if (app.got_subcommand("inspect")) return inspect.Run();
+  return Print(ListText());
+}
+
+}  // namespace
+}  // namespace slimgrad::sim
+
+int main(int argc, char** argv) { return slimgrad::sim::Main(argc, argv); }

@@ -8,6 +8,7 @@
 #include <new>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "core/check.h"
 
@@ -27,6 +28,15 @@ class Buffer {
     data_.reset(
         static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{kBufferAlignment})));
     std::memset(static_cast<void*>(data_.get()), 0, size * sizeof(T));
+  }
+
+  // What was moved from is empty.
+  Buffer(Buffer&& other) noexcept
+      : data_(std::move(other.data_)), size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    data_ = std::move(other.data_);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
   }
 
   std::size_t size() const { return size_; }

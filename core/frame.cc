@@ -19,8 +19,7 @@ struct Header {
   std::uint64_t numel;
   std::uint64_t step;
   std::uint64_t body_bytes;
-  std::uint64_t
-      checksum;  // XXH3-64 of the header before this field, then of the body, as two hashes hashed
+  std::uint64_t checksum;  // XXH3-64 of two hashes: the header before this field, and the body
 };
 static_assert(sizeof(Header) == kFrameHeaderBytes);
 
@@ -75,8 +74,12 @@ Result<Frame> ReadFrame(std::span<const std::byte> bytes) {
   if (header.magic != kMagic) return Wrong("magic", kMagic, header.magic);
   if (header.version != kFrameVersion) return Wrong<int>("version", kFrameVersion, header.version);
   const std::span<const std::byte> rest = bytes.subspan(sizeof header);
-  if (header.body_bytes > rest.size() || header.body_bytes % kSectionAlignment != 0)
-    return Wrong("body bytes", std::uint64_t{rest.size()}, header.body_bytes);
+  if (header.body_bytes > rest.size())
+    return Corrupt("frame body bytes: expected at most " + std::to_string(rest.size()) +
+                   ", found " + std::to_string(header.body_bytes));
+  if (header.body_bytes % kSectionAlignment != 0)
+    return Corrupt("frame body bytes: expected a multiple of 16, found " +
+                   std::to_string(header.body_bytes));
   const std::span<const std::byte> body = rest.first(header.body_bytes);
   if (const std::uint64_t sum = Checksum(header, body); header.checksum != sum)
     return Wrong("checksum", sum, header.checksum);

@@ -35,7 +35,8 @@ std::span<std::byte> FrameBody(std::span<std::byte> memory);
 std::span<const std::byte> SealFrame(std::span<std::byte> memory, const Payload& payload,
                                      const FrameInfo& info);
 
-// Reads the frame at the start of `bytes`, which may hold more. kCorrupt for damage of any kind.
+// Reads the frame at the start of `bytes`, which may hold more and is aligned to 16 (CHECKed), as a
+// bucket of frames is at each of them. kCorrupt for damage of any kind.
 Result<Frame> ReadFrame(std::span<const std::byte> bytes);
 
 // As above, for a buffer of exactly one frame that must carry `expected`: else kMismatch, which

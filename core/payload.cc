@@ -114,6 +114,7 @@ Payload::Payload(std::span<std::byte> memory) : memory_(memory) {
 std::span<std::byte> Payload::AddBytes(SectionType type, std::size_t bytes) {
   SLIMGRAD_CHECK(view_.count_ < kMaxSections && !view_.Find(type.tag));
   SLIMGRAD_CHECK(bytes <= memory_.size() && SectionBytes(bytes) <= memory_.size() - used_);
+  SLIMGRAD_CHECK(bytes % SizeOf(type.dtype) == 0);
   last_begin_ = used_;
   const std::span<std::byte> data = memory_.subspan(used_ + kSectionHeaderBytes, bytes);
   view_.sections_[view_.count_++].type = type;
@@ -122,7 +123,9 @@ std::span<std::byte> Payload::AddBytes(SectionType type, std::size_t bytes) {
 }
 
 void Payload::TrimLast(std::size_t bytes) {
-  SLIMGRAD_CHECK(view_.count_ > 0 && bytes <= view_.sections_[view_.count_ - 1].bytes.size());
+  SLIMGRAD_CHECK(view_.count_ > 0);
+  const Section& last = view_.sections_[view_.count_ - 1];
+  SLIMGRAD_CHECK(bytes <= last.bytes.size() && bytes % SizeOf(last.type.dtype) == 0);
   FinishLast(bytes);
 }
 

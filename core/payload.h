@@ -122,7 +122,8 @@ class Payload {
   }
   std::span<std::byte> AddBytes(SectionType type, std::size_t bytes);
 
-  // Shortens the section that was added last, for codes whose length is known only afterwards.
+  // Shortens the section that was added last to a number of whole elements, for codes whose length
+  // is known only afterwards.
   void TrimLast(std::size_t bytes);
 
   const PayloadView& view() const { return view_; }

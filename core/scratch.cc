@@ -1,5 +1,9 @@
 #include "core/scratch.h"
 
+#include <cstdint>
+
+#include "core/check.h"
+
 namespace slimgrad {
 
 ScratchScope::ScratchScope(Scratch& scratch)
@@ -8,6 +12,7 @@ ScratchScope::ScratchScope(Scratch& scratch)
       used_(scratch.open_ ? scratch.blocks_[scratch.open_ - 1].used : 0) {}
 
 std::span<std::byte> Scratch::Take(std::size_t bytes) {
+  SLIMGRAD_CHECK(bytes <= PTRDIFF_MAX - kBufferAlignment);
   const std::size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   if (open_ == 0 || blocks_[open_ - 1].memory.size() - blocks_[open_ - 1].used < rounded) {
     // A kept block that is too small is replaced, so sizes settle after the first calls.

@@ -37,19 +37,28 @@ std::vector<Field> FieldsOf(std::span<const TensorState> states) {
   return std::move(collector.fields);
 }
 
-std::string TensorsText(std::span<const TensorState> states) {
+// kInvalidArgument when a name is not UTF-8.
+Result<std::string> TensorsText(std::span<const TensorState> states) {
   nlohmann::json tensors = nlohmann::json::array();
   for (const TensorState& state : states)
     tensors.push_back({{"name", state.tensor->name},
                        {"shape", state.tensor->shape},
                        {"range", {0, state.tensor->numel()}}});
-  return tensors.dump();
+  try {
+    return tensors.dump();
+  } catch (const nlohmann::json::type_error&) {
+    return InvalidArgument("state: tensors: expected names in UTF-8, found another");
+  }
 }
 
 std::uint64_t Checksum(std::span<const SafetensorsEntry> entries) {
   Hasher hasher;
-  for (const SafetensorsEntry& entry : entries)
-    hasher.Add(entry.name).Add(static_cast<std::uint64_t>(entry.dtype)).Add(Hash64(entry.bytes));
+  for (const SafetensorsEntry& entry : entries) {
+    hasher.Add(std::uint64_t{entry.name.size()}).Add(entry.name);
+    hasher.Add(static_cast<std::uint64_t>(entry.dtype)).Add(std::uint64_t{entry.shape.size()});
+    for (const std::int64_t extent : entry.shape) hasher.Add(static_cast<std::uint64_t>(extent));
+    hasher.Add(Hash64(entry.bytes));
+  }
   return hasher.Digest();
 }
 
@@ -125,6 +134,7 @@ Result<std::vector<std::byte>> SerializeState(const StateHeader& header,
                        field.dtype,
                        {static_cast<std::int64_t>(field.bytes.size() / SizeOf(field.dtype))},
                        field.bytes});
+  SLIMGRAD_ASSIGN_OR_RETURN(const std::string tensors, TensorsText(states));
   SafetensorsMetadata metadata = {{"format", std::string(kFormat)},
                                   {"version", std::to_string(kStateVersion)},
                                   {"spec", header.spec},
@@ -133,7 +143,7 @@ Result<std::vector<std::byte>> SerializeState(const StateHeader& header,
                                   {"world", std::to_string(header.world)},
                                   {"step", std::to_string(header.step)},
                                   {"seed", std::to_string(header.seed)},
-                                  {"tensors", TensorsText(states)}};
+                                  {"tensors", tensors}};
   // The checksum is over the fields in the order of the file, which only the writer of the file
   // decides.
   SLIMGRAD_ASSIGN_OR_RETURN(const std::vector<std::byte> draft,
@@ -170,7 +180,8 @@ Result<StateHeader> DeserializeState(std::span<const std::byte> file, std::strin
   SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "seed", expected.seed, header.seed));
   SLIMGRAD_ASSIGN_OR_RETURN(const std::string tensors,
                             Metadata(parsed.metadata(), origin).Text("tensors"));
-  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "tensors", TensorsText(states), tensors));
+  SLIMGRAD_ASSIGN_OR_RETURN(const std::string expected_tensors, TensorsText(states));
+  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "tensors", expected_tensors, tensors));
   const std::vector<Field> fields = FieldsOf(states);
   SLIMGRAD_RETURN_IF_ERROR(CheckFields(parsed, origin, fields));
   for (const Field& field : fields)

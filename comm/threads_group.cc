@@ -1,5 +1,6 @@
 #include "comm/threads_group.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -15,6 +16,9 @@
 namespace slimgrad {
 namespace {
 
+// Longer waits overflow the clock.
+constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
+
 // What a rank lays on the table for the others to read until the next meeting.
 struct Posted {
   Bytes message;
@@ -26,7 +30,7 @@ struct Posted {
 class Table {
  public:
   Table(int size, std::chrono::milliseconds timeout)
-      : timeout_(timeout),
+      : timeout_(std::min(timeout, kLongest)),
         posted_(static_cast<std::size_t>(size)),
         arrived_(static_cast<std::size_t>(size)),
         left_(static_cast<std::size_t>(size)) {}
@@ -34,25 +38,34 @@ class Table {
   Posted& at(int rank) { return posted_[static_cast<std::size_t>(rank)]; }
   const std::vector<Posted>& posted() const { return posted_; }
 
-  // Returns when every rank has come here. What they wrote before is then visible to all.
+  // The first meeting of a call. Returns when every rank has come here; what they wrote before is
+  // then visible to all.
   Status Meet(int rank) {
     std::unique_lock lock(mutex_);
     if (failed_) return *failed_;
-    arrived_[static_cast<std::size_t>(rank)] = true;
-    if (++count_ == posted_.size()) {
-      count_ = 0;
-      arrived_.assign(arrived_.size(), false);
-      ++meeting_;
-      changed_.notify_all();
-      return {};
-    }
+    if (Arrive(rank)) return {};
     const std::uint64_t meeting = meeting_;
     const auto done = [&] { return meeting_ != meeting || failed_ || MissingLeft(); };
     const bool in_time = changed_.wait_for(lock, timeout_, done);
-    if (meeting_ != meeting) return {};
-    if (!failed_) failed_ = Lost(in_time);
+    return Outcome(meeting, in_time);
+  }
+
+  // A later meeting of a call. Every rank is within the library then and reads the others' memory,
+  // so none may return before all have come or left: nobody is waited for but running code, and
+  // there is no timeout.
+  Status MeetAgain(int rank) {
+    std::unique_lock lock(mutex_);
+    if (Arrive(rank)) return {};
+    const std::uint64_t meeting = meeting_;
+    changed_.wait(lock, [&] { return meeting_ != meeting || AllAccountedFor(); });
+    return Outcome(meeting, true);
+  }
+
+  // From now on every call fails with `status`, or with the error that came first.
+  void Fail(const Status& status) {
+    const std::lock_guard lock(mutex_);
+    if (!failed_) failed_ = status;
     changed_.notify_all();
-    return *failed_;
   }
 
   void Leave(int rank) {
@@ -62,10 +75,33 @@ class Table {
   }
 
  private:
+  // Whether `rank` was the last to come.
+  bool Arrive(int rank) {
+    arrived_[static_cast<std::size_t>(rank)] = true;
+    if (++count_ < posted_.size()) return false;
+    count_ = 0;
+    arrived_.assign(arrived_.size(), false);
+    ++meeting_;
+    changed_.notify_all();
+    return true;
+  }
+
+  Status Outcome(std::uint64_t meeting, bool in_time) {
+    if (meeting_ != meeting) return {};
+    if (!failed_) failed_ = Lost(in_time);
+    changed_.notify_all();
+    return *failed_;
+  }
+
   bool MissingLeft() const {
     for (std::size_t r = 0; r < left_.size(); ++r)
       if (left_[r] && !arrived_[r]) return true;
     return false;
+  }
+  bool AllAccountedFor() const {
+    for (std::size_t r = 0; r < left_.size(); ++r)
+      if (!left_[r] && !arrived_[r]) return false;
+    return true;
   }
   Status Lost(bool left) const {
     std::vector<std::size_t> missing;
@@ -100,11 +136,10 @@ class ThreadsGroup final : public Group {
     SLIMGRAD_CHECK(mine.size() == 1);
     table_->at(rank_) = {mine[0], {}, DType::kU8, {}};
     SLIMGRAD_RETURN_IF_ERROR(table_->Meet(rank_));
-    const Status status = CheckSame();
-    if (status.ok()) CopyMessages(traffic);
-    SLIMGRAD_RETURN_IF_ERROR(
-        table_->Meet(rank_));  // the others may still be reading what this rank posted
-    SLIMGRAD_RETURN_IF_ERROR(status);
+    SLIMGRAD_RETURN_IF_ERROR(AgreeOnCall());
+    CopyMessages(traffic);
+    // The others may still be reading what this rank posted.
+    SLIMGRAD_RETURN_IF_ERROR(table_->MeetAgain(rank_));
     return std::span<const Bytes>(messages_);
   }
 
@@ -113,16 +148,24 @@ class ThreadsGroup final : public Group {
     SLIMGRAD_CHECK(mine.size() == 1 && mine[0].size() == result.size());
     table_->at(rank_) = {mine[0], op, dtype, {}};
     SLIMGRAD_RETURN_IF_ERROR(table_->Meet(rank_));
-    const Status status = CheckSame();
-    if (status.ok()) CombineOwnChunk(op, dtype, result, traffic);
-    SLIMGRAD_RETURN_IF_ERROR(table_->Meet(rank_));
-    if (status.ok()) CopyChunks(dtype, result, traffic);
-    SLIMGRAD_RETURN_IF_ERROR(table_->Meet(rank_));
-    return status;
+    SLIMGRAD_RETURN_IF_ERROR(AgreeOnCall());
+    CombineOwnChunk(op, dtype, result, traffic);
+    SLIMGRAD_RETURN_IF_ERROR(table_->MeetAgain(rank_));
+    CopyChunks(dtype, result, traffic);
+    return table_->MeetAgain(rank_);
   }
 
  private:
-  // Every rank sees the same table, so all come to the same verdict.
+  // Every rank sees the same table, so all come to the same verdict and take the same way: ranks in
+  // different calls, which meet a different number of times, part here.
+  Status AgreeOnCall() {
+    const Status status = CheckSame();
+    if (status.ok()) return status;
+    SLIMGRAD_RETURN_IF_ERROR(table_->MeetAgain(rank_));  // the others may still be comparing
+    table_->Fail(status);
+    return status;
+  }
+
   Status CheckSame() const {
     const std::vector<Posted>& posted = table_->posted();
     for (std::size_t r = 1; r < posted.size(); ++r) {

@@ -1,74 +1,21 @@
-"""Tests of trainers/record_torch.py, and of the committed trace.
+"""Tests of trainers/record_torch.py.
 
 What is recorded is checked against replay.py, which shares no code with the recorder.
 """
 
 import glob
 import os
-import shlex
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
 
 import numpy as np
 
-import datasets
 import replay
-
-try:
-    import torch
-except ImportError:
-    torch = None
-
-needs_torch = unittest.skipIf(torch is None, "PyTorch is not installed (apt install python3-torch)")
-
-_RECORDER = os.path.join(os.path.dirname(os.path.abspath(datasets.__file__)), "record_torch.py")
-_COMMITTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../traces/digits_mlp")
-
-
-def _files(folder):
-    """{path: bytes} of all files below `folder`."""
-    found = {}
-    for where, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(where, name)
-            with open(path, "rb") as file:
-                found[os.path.relpath(path, folder)] = file.read()
-    return found
-
-
-class Recorder(unittest.TestCase):
-
-    def setUp(self):
-        self.parent = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
-        self.addCleanup(shutil.rmtree, self.parent)
-        self.out = os.path.join(self.parent, "trace")
-
-    def run_recorder(self, arguments, out=None):
-        command = [sys.executable, "-B", _RECORDER, "--out", out or self.out]
-        command += shlex.split(arguments)
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-    def record(self, arguments, out=None):
-        """The recorded trace; the recorder must succeed and complain about nothing."""
-        done = self.run_recorder(arguments, out)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return replay.Trace(out or self.out)
-
-    def assert_replays(self, trace):
-        """The gradients lead from the initial to the final weights, to rounding; these differ."""
-        initial, final = (
-            trace.tensors(trace.json[f"{when}_weights"]) for when in ("initial", "final"))
-        self.assertEqual(set(final), set(trace.names))
-        for name, weights in trace.replay().items():
-            self.assertEqual(final[name].dtype, np.float32)
-            np.testing.assert_allclose(weights, final[name], rtol=1e-5, atol=1e-5, err_msg=name)
-            self.assertGreater(np.abs(initial[name] - final[name]).max(), 1e-3, name)
+from recorder_case import RECORDER, Recorder, files, needs_torch
 
 
 @needs_torch
@@ -237,7 +184,7 @@ class Determinism(Recorder):
             for again in "ab":
                 out = f"{self.out}{number}{again}"
                 self.record(f"--steps 8 --name same --seed 3 --model {options}", out)
-                runs.append(_files(out))
+                runs.append(files(out))
             self.assertNotEqual(runs[0].pop("timing.safetensors"),
                                 runs[1].pop("timing.safetensors"))
             self.assertEqual(sorted(runs[0]), sorted(runs[1]))
@@ -302,7 +249,7 @@ class Refusals(Recorder):
     def test_missing_pytorch_is_said(self):
         with open(os.path.join(self.parent, "torch.py"), "w") as file:
             file.write("raise ImportError('not here')")
-        command = [sys.executable, "-B", _RECORDER, "--out", self.out]
+        command = [sys.executable, "-B", RECORDER, "--out", self.out]
         done = subprocess.run(command, env={"PYTHONPATH": self.parent}, capture_output=True,
                               text=True, check=False)
         self.assertEqual(done.returncode, 1)
@@ -319,7 +266,7 @@ class Refusals(Recorder):
 
     @needs_torch
     def test_an_interrupted_run_leaves_nothing(self):
-        command = [sys.executable, "-B", _RECORDER, "--steps", "100000", "--out", self.out]
+        command = [sys.executable, "-B", RECORDER, "--steps", "100000", "--out", self.out]
         for number, status in [(signal.SIGINT, 130), (signal.SIGTERM, 143)]:
             # A shell's background job ignores SIGINT, and so would its children.
             heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -342,58 +289,6 @@ class Refusals(Recorder):
 
     def steps_written(self):
         return glob.glob(os.path.join(self.parent, ".*", "steps", "*"))
-
-
-class Committed(Recorder):
-    """traces/digits_mlp."""
-
-    def setUp(self):
-        super().setUp()
-        self.trace = replay.Trace(_COMMITTED)
-
-    def test_is_what_the_readme_says_and_small(self):
-        self.assertLessEqual(sum(map(len, _files(_COMMITTED).values())), 4_000_000)
-        self.assertEqual((self.trace.json["steps"], self.trace.json["world_size"]), (96, 4))
-        self.assertEqual([self.trace.shapes[name] for name in self.trace.names], [(32, 64), (32,),
-                                                                                  (10, 32), (10,)])
-        self.assertEqual(self.trace.json["license"]["data"], "CC BY 4.0")
-
-    def test_replays(self):
-        self.assert_replays(self.trace)
-
-    def test_results_are_those_of_the_final_weights(self):
-        data, final = self.trace.tensors("data.safetensors"), self.trace.tensors(
-            "final.safetensors")
-        x = data["eval_inputs"] * self.trace.json["data"]["input_scale"]
-        logits, _ = replay.forward(self.trace.json["model"]["graph"], final, x)
-        labels, results = data["eval_labels"], self.trace.json["results"]
-        self.assertEqual(results["eval_count"], 359)
-        accuracy = (logits.argmax(1) == labels).mean()
-        self.assertAlmostEqual(results["final_eval_accuracy"], accuracy, places=6)
-        self.assertGreater(accuracy, 0.94)
-        loss = -replay.log_softmax(logits)[np.arange(len(labels)), labels].mean()
-        self.assertAlmostEqual(results["final_eval_loss"], loss, places=5)
-
-    def test_its_digits_are_the_shipped_ones(self):
-        data, shipped = self.trace.tensors("data.safetensors"), datasets.digits()
-        for name in ("train_inputs", "train_labels", "eval_inputs", "eval_labels"):
-            np.testing.assert_array_equal(data[name], getattr(shipped, name))
-
-    @needs_torch
-    def test_its_command_records_it_again(self):
-        command = self.trace.json["provenance"]["command"].split(" ", 1)[1]
-        again = self.record(command)
-        old, new = _files(_COMMITTED), _files(self.out)
-        old.pop("README.md")
-        self.assertEqual(sorted(old), sorted(new))
-        for path in ("initial.safetensors", "data.safetensors"):
-            self.assertEqual(old[path], new[path], path)
-        # Another CPU or PyTorch may differ in the last bits of its products.
-        for name, weights in again.tensors("final.safetensors").items():
-            np.testing.assert_allclose(weights,
-                                       self.trace.tensors("final.safetensors")[name],
-                                       rtol=1e-3,
-                                       atol=1e-3)
 
 
 if __name__ == "__main__":

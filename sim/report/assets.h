@@ -5,7 +5,10 @@ namespace slimgrad::sim::report {
 
 extern const char kTemplateHtml[];
 extern const char kReportCss[];
+extern const char kLabelsJs[];
+extern const char kNumbersJs[];
 extern const char kReportJs[];
+extern const char kTableJs[];
 extern const char kChartJs[];  // Chart.js with its licence comment, MIT
 
 }  // namespace slimgrad::sim::report

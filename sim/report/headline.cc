@@ -1,7 +1,8 @@
 #include "sim/report/headline.h"
 
-#include <cmath>
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -38,6 +39,39 @@ std::string ShownIn(std::string_view column_name, const Report& report, const Ro
   SLIMGRAD_CHECK(false);
 }
 
+// "1-3, 15" for ascending numbers.
+std::string Ranges(const std::vector<std::size_t>& numbers) {
+  std::string out;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", numbers[i]);
+    if (last > i) out += fmt::format("{}{}", last > i + 1 ? "-" : ", ", numbers[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+// Bytes depend on the collective, so it is part of every result: "Collectives: all_gather (rows
+// 1-3)". Empty with one rank.
+std::string Collectives(const Report& report) {
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> users;  // by first use
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    for (const std::string& name : report.rows[i].algorithms) {
+      auto user = std::find_if(users.begin(), users.end(),
+                               [&](const auto& known) { return known.first == name; });
+      if (user == users.end()) user = users.insert(user, {name, {}});
+      user->second.push_back(i + 1);
+    }
+  }
+  std::string out;
+  for (const auto& [name, rows] : users) {
+    out += fmt::format("{}{} (row{} {})", out.empty() ? "Collectives: " : ", ", name,
+                       rows.size() == 1 ? "" : "s", Ranges(rows));
+  }
+  return out.empty() ? out : out + ".";
+}
+
 }  // namespace
 
 std::string Headline(const Report& report) {
@@ -67,6 +101,8 @@ std::string Headline(const Report& report) {
 
 std::vector<std::string> RowNotes(const Report& report) {
   std::vector<std::string> notes;
+  const std::string collectives = Collectives(report);
+  if (!collectives.empty()) notes.push_back(collectives);
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     const Row& row = report.rows[i];
     const auto add = [&](const std::string& text) {

@@ -12,8 +12,8 @@ namespace slimgrad::sim::report {
 // one percentage point of the uncompressed row's. Empty if no closed loop was run.
 std::string Headline(const Report& report);
 
-// What a single row's reader must know: failures, tensors that went dense, saturated values,
-// skipped steps.
+// What the reader of a row must know: the collectives used, failures, tensors that went dense,
+// saturated values, skipped steps.
 std::vector<std::string> RowNotes(const Report& report);
 
 }  // namespace slimgrad::sim::report

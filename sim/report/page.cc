@@ -318,6 +318,9 @@ std::string ToHtml(const Report& report, const Timings* timings) {
           {"provenance", report::Provenance(report, timings)},
           {"data", report::EscapeJson(report::PlotData(report, timings, tensors))},
           {"chart", report::kChartJs},
+          {"labels", report::kLabelsJs},
+          {"numbers", report::kNumbersJs},
+          {"table", report::kTableJs},
           {"script", report::kReportJs},
       });
 }

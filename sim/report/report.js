@@ -1,6 +1,5 @@
 "use strict";
-// Draws the plots and makes the table sort and filter. The page is complete without it, except for
-// the plots. Reads the JSON in #data (see html.cc) and nothing else: no network, no storage.
+// Draws the plots. Reads the JSON in #data (see html.cc) and nothing else: no network, no storage.
 (() => {
   const root = document.documentElement;
   const byId = (id) => document.getElementById(id);
@@ -8,18 +7,6 @@
   const rows = data.rows;
   const columns = new Map(data.columns.map((column) => [column.name, column]));
   root.classList.add("js");
-
-  // The same rule as the C++ side's ThreeDigits.
-  function threeDigits(value) {
-    if (value === null || value === undefined) return "n/a";
-    if (value === 0) return "0";
-    const [mantissa, power] = value.toExponential(2).split("e");
-    const exponent = Number(power);
-    if (exponent >= -3 && exponent <= 2) return value.toFixed(2 - exponent);
-    if (exponent < 3 || exponent > 14) return `${mantissa}e${exponent}`;
-    const shift = exponent % 3;
-    return (Number(mantissa) * 10 ** shift).toFixed(2 - shift) + " kMGT"[Math.floor(exponent / 3)];
-  }
 
   const shownScale = (column) => (column.percent ? 100 : 1);
   const title = (column) => `${column.heading}${column.unit ? ` [${column.unit}]` : ""}`;
@@ -93,10 +80,6 @@
 
   const charts = new Map();
 
-  function ticks(value) {
-    return threeDigits(value).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
-  }
-
   // On a logarithmic axis: powers of ten, and 2 and 5 between them while there is room.
   function logTicks(value) {
     const power = Math.log10(value);
@@ -104,8 +87,8 @@
     const lead = Math.round(exact);
     if (Math.abs(exact - lead) > 1e-6) return "";  // the end of the axis
     const decades = Math.log10(this.max / this.min);
-    if (lead === 1 && (decades < 8 || Math.round(power) % 2 === 0)) return ticks(value);
-    return decades < 2.5 && (lead === 2 || lead === 5) ? ticks(value) : "";
+    if (lead === 1 && (decades < 8 || Math.round(power) % 2 === 0)) return shortDigits(value);
+    return decades < 2.5 && (lead === 2 || lead === 5) ? shortDigits(value) : "";
   }
 
   // `values`, where given, bound a logarithmic axis, which would else reach to full powers of ten.
@@ -121,7 +104,7 @@
         color: ink("muted"),
         maxRotation: 0,
         autoSkipPadding: 12,
-        callback: logarithmic ? logTicks : ticks,
+        callback: logarithmic ? logTicks : shortDigits,
       },
     };
   }
@@ -164,57 +147,6 @@
     config.options.maintainAspectRatio = false;
     charts.set(id, new Chart(canvas, config));
   }
-
-  // Points of a scatter plot that lie on each other share one label.
-  function spotsOf(chart) {
-    const spots = [];
-    chart.data.datasets.forEach((dataset, at) => {
-      if (!dataset.row) return;
-      for (const point of chart.getDatasetMeta(at).data) {
-        const near = spots.find((spot) => Math.hypot(spot.x - point.x, spot.y - point.y) < 9);
-        if (near) near.numbers.push(dataset.row.number);
-        else spots.push({ x: point.x, y: point.y, numbers: [dataset.row.number] });
-      }
-    });
-    return spots;
-  }
-
-  // The first place around the spot that is free; else the one that covers least.
-  function place(spot, width, taken, area) {
-    const height = 12;
-    const places = [
-      [8, -16], [-8 - width, -16], [8, 4], [-8 - width, 4], [-width / 2, -21], [-width / 2, 9],
-      [8, -28], [-8 - width, -28], [8, 16], [-8 - width, 16],
-    ].map(([dx, dy]) => ({ x: spot.x + dx, y: spot.y + dy, width, height }));
-    const cover = (a, b) =>
-      Math.max(0, Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x)) *
-      Math.max(0, Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y));
-    const cost = (box) =>
-      taken.reduce((sum, other) => sum + cover(box, other), 0) +
-      (box.x < area.left || box.x + width > area.right + 12 ? 1e6 : 0);
-    return places.reduce((best, box) => (cost(box) < cost(best) ? box : best));
-  }
-
-  // Row numbers beside the points.
-  const rowNumbers = {
-    id: "rowNumbers",
-    afterDatasetsDraw(chart) {
-      const context = chart.ctx;
-      const spots = spotsOf(chart);
-      const taken = spots.map((spot) => ({ x: spot.x - 6, y: spot.y - 6, width: 12, height: 12 }));
-      context.save();
-      context.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
-      context.fillStyle = ink("ink");
-      context.textBaseline = "top";
-      for (const spot of spots) {
-        const text = spot.numbers.join(", ");
-        const box = place(spot, context.measureText(text).width, taken, chart.chartArea);
-        taken.push(box);
-        context.fillText(text, box.x, box.y);
-      }
-      context.restore();
-    },
-  };
 
   function frontPoint(row, x, y) {
     const { color, marker } = look(row);
@@ -280,6 +212,10 @@
         },
         plugins: {
           legend: { display: false },
+          rowNumbers: {
+            color: ink("ink"),
+            font: `600 12px ${getComputedStyle(document.body).fontFamily}`,
+          },
           tooltip: tooltip((item) =>
             `${threeDigits(item.raw.x)} ${x.unit}, ${threeDigits(item.raw.y)} ${y.unit}`),
         },
@@ -430,57 +366,6 @@
     drawAll();
   }
 
-  // ---- The table.
-
-  const table = byId("results");
-  const body = table.tBodies[0];
-
-  function cellKey(element, at) {
-    const cell = element.cells[at];
-    const value = cell.dataset.value;
-    if (value === undefined) return cell.textContent;
-    return value === "" ? null : Number(value);
-  }
-
-  // Rows without a value stay at the end in both directions.
-  function compare(a, b, sign) {
-    if (a === null || b === null) return (a === null) - (b === null);
-    return sign * (typeof a === "string" ? a.localeCompare(b) : a - b);
-  }
-
-  function sortBy(head) {
-    const at = head.cellIndex;
-    const better = head.dataset.better === "more" ? "descending" : "ascending";
-    const other = better === "ascending" ? "descending" : "ascending";
-    const now = head.getAttribute("aria-sort") === better ? other : better;
-    for (const each of table.tHead.rows[0].cells) each.setAttribute("aria-sort", "none");
-    head.setAttribute("aria-sort", now);
-    const sign = now === "ascending" ? 1 : -1;
-    const sorted = [...body.rows].sort((a, b) =>
-      compare(cellKey(a, at), cellKey(b, at), sign) || a.dataset.row - b.dataset.row);
-    body.append(...sorted);
-  }
-
-  // Every word must occur somewhere in the row's names.
-  function filterTable() {
-    const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const row of rows) {
-      const text = row.element.cells[0].textContent.toLowerCase();
-      row.element.hidden = !words.every((word) => text.includes(word));
-      shown += row.element.hidden ? 0 : 1;
-    }
-    byId("table-status").textContent =
-      words.length ? `${shown} of ${rows.length} compressors` : "";
-  }
-
-  function showColumns() {
-    for (const box of document.querySelectorAll("#groups input[data-group]")) {
-      table.classList.toggle(`hide-${box.dataset.group}`, !box.checked);
-    }
-    table.classList.toggle("only-key", !byId("every-column").checked);
-  }
-
   // ---- Start.
 
   rows.forEach((row, index) => {
@@ -497,13 +382,6 @@
   for (const button of document.querySelectorAll("button[data-pick]")) {
     button.addEventListener("click", () => pickMany(button.dataset.pick));
   }
-  for (const head of table.tHead.rows[0].cells) {
-    head.setAttribute("aria-sort", "none");
-    head.querySelector("button").addEventListener("click", () => sortBy(head));
-  }
-  byId("filter").addEventListener("input", filterTable);
-  byId("groups").addEventListener("change", showColumns);
-  showColumns();
   drawAll();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   for (const event of ["beforeprint", "afterprint"]) {

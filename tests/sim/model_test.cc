@@ -301,13 +301,16 @@ TEST(ModelTest, ResultsDoNotDependOnEarlierCalls) {
   const std::vector<TensorSpec> specs = {{"w0", {6, 8}}, {"w1", {4, 6}}};
   Problem small(graph, specs, 3);
   Problem large(graph, specs, 400);
-  Tensors fresh;
-  Tensors used;
-  const double loss = small.Gradient(fresh);
-  large.Evaluate();
-  std::swap(small.model, large.model);
-  EXPECT_EQ(small.Gradient(used), loss);
-  EXPECT_EQ(used, fresh);
+  Tensors small_gradients;
+  Tensors large_gradients;
+  const double small_loss = small.Gradient(small_gradients);
+  const double large_loss = large.Gradient(large_gradients);
+  std::swap(small.model, large.model);  // each workspace now meets the other size
+  Tensors again;
+  EXPECT_EQ(small.Gradient(again), small_loss);
+  EXPECT_EQ(again, small_gradients);
+  EXPECT_EQ(large.Gradient(again), large_loss);
+  EXPECT_EQ(again, large_gradients);
 }
 
 TEST(ModelTest, DescribesItself) {

@@ -1,12 +1,15 @@
 #include "core/state_file.h"
 
 #include <bit>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "core/hash.h"
 
 namespace slimgrad {
 namespace {
@@ -120,6 +123,35 @@ TEST(StateFile, HeaderCanBeReadWithoutTheStates) {
   EXPECT_EQ(header->rank, 1U);
   EXPECT_EQ(header->world, 4U);
   EXPECT_EQ(header->seed, 5U);
+}
+
+// The checksum as docs/wire_format.md writes it down.
+TEST(StateFile, MetadataIsWhatTheFormatSays) {
+  States states(7);
+  const auto bytes = FileOf(states);
+  const auto file = Safetensors::Parse(bytes, "a.state");
+  ASSERT_TRUE(file.ok());
+  SafetensorsMetadata metadata = file->metadata();
+  EXPECT_EQ(metadata.at("format"), "slimgrad-state");
+  EXPECT_EQ(metadata.at("version"), "1");
+  EXPECT_EQ(metadata.at("step"), "77");
+  EXPECT_EQ(metadata.at("tensors"), R"([{"name":"0.weight","range":[0,3],"shape":[3,1]},)"
+                                    R"({"name":"empty","range":[0,0],"shape":[0]},)"
+                                    R"({"name":"0.bias","range":[0,3],"shape":[3]}])");
+  const std::string checksum = metadata.at("checksum");
+  metadata.erase("checksum");
+  Hasher fields, all;
+  for (const SafetensorsEntry& field : file->entries()) {
+    fields.Add(std::uint64_t{field.name.size()}).Add(field.name);
+    fields.Add(static_cast<std::uint64_t>(field.dtype)).Add(std::uint64_t{1});
+    fields.Add(static_cast<std::uint64_t>(field.shape.at(0))).Add(Hash64(field.bytes));
+  }
+  for (const auto& [key, value] : metadata)
+    all.Add(std::uint64_t{key.size()}).Add(key).Add(std::uint64_t{value.size()}).Add(value);
+  char expected[17];
+  std::snprintf(expected, sizeof expected, "%016llx",
+                static_cast<unsigned long long>(all.Add(fields.Digest()).Digest()));
+  EXPECT_EQ(checksum, expected);
 }
 
 TEST(StateFile, WithoutAnyField) {

@@ -2,10 +2,10 @@
 // cryptographic.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace slimgrad {
@@ -13,15 +13,18 @@ namespace slimgrad {
 std::uint64_t Hash64(std::span<const std::byte> bytes);
 std::uint64_t Hash64(std::string_view text);
 
-// Hashes the concatenation of what is added; integers as 8 little-endian bytes.
+// Hashes the concatenation of what is added; integers as 8 little-endian bytes. Allocates nothing:
+// random keys are made within steps.
 class Hasher {
  public:
+  Hasher();
   Hasher& Add(std::uint64_t value);
   Hasher& Add(std::string_view text);
-  std::uint64_t Digest() const { return Hash64(buffer_); }
+  std::uint64_t Digest() const;
 
  private:
-  std::string buffer_;
+  // An XXH3_state_t, whose header stays out of this one.
+  alignas(64) std::array<std::byte, 576> state_;
 };
 
 }  // namespace slimgrad

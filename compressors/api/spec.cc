@@ -10,6 +10,7 @@ namespace {
 
 bool IsNameStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 bool IsNameChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 bool IsNumberChar(char c) { return IsNameChar(c) || c == '.' || c == '+' || c == '-'; }
 
 class Parser {
@@ -20,7 +21,7 @@ class Parser {
     SLIMGRAD_ASSIGN_OR_RETURN(SpecNode node, Spec(0));
     SkipBlanks();
     if (at_ != text_.size())
-      return Error(at_, fmt::format("expected '|' or the end, found '{}'", text_[at_]));
+      return Error(at_, fmt::format("expected '|' or the end, found {}", Found()));
     return node;
   }
 
@@ -69,7 +70,9 @@ class Parser {
       if (at_ == argument.value_position)
         return Error(at_, fmt::format("expected a value, found {}", Found()));
     }
-    argument.value = text_.substr(argument.value_position, at_ - argument.value_position);
+    std::size_t end = at_;  // a spec has eaten the blanks behind it
+    while (IsBlank(text_[end - 1])) --end;
+    argument.value = text_.substr(argument.value_position, end - argument.value_position);
     node.arguments.push_back(std::move(argument));
     return {};
   }
@@ -84,8 +87,7 @@ class Parser {
   }
 
   void SkipBlanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n'))
-      ++at_;
+    while (at_ < text_.size() && IsBlank(text_[at_])) ++at_;
   }
   bool Eat(char c) {
     SkipBlanks();

@@ -34,7 +34,7 @@ class ErrorFeedback {
 
   void Send(int round, In x, State& state, const Context& context, Payload& payload) const {
     const Out corrected = state.residual.span();
-    if (round == 0) kernels::AddScaled(context.backend, x, 1.0F, corrected);
+    if (round == 0) kernels::AddSaturated(context.backend, x, corrected);
     inner_.Send(round, corrected, state.inner, context, payload);
     if (inner_.codec()) Subtract(payload.view(), state, context);
   }

@@ -2,9 +2,12 @@
 // rank and device draws the same bits. Philox4x32-10 (Salmon et al., SC 2011) as Random123
 // implements it; the layout below is normative, docs/numerics.md repeats it.
 //
-//   key     = XXH3-64 of the bytes: seed (u64 LE), rank or kShared (u64 LE), length of purpose (u64
-//   LE), purpose, tensor name counter = (block low 32, block high 32, step low 32, step high 32)
-//   the 16 bytes of a block are words 0..3 in little-endian order: 8 lanes of 16 bits, or 4 of 32
+//   key: XXH3-64 of the bytes: seed, rank (or kShared), length of purpose, each as u64 LE; then the
+//   purpose and the tensor's name.
+//
+//   counter: block low 32, block high 32, step low 32, step high 32.
+//
+//   the 16 bytes of a block: words 0..3, little-endian; that is 8 lanes of 16 bits or 4 of 32.
 #pragma once
 
 #include <array>

@@ -59,12 +59,17 @@ class State {
   requires(!std::same_as<T, State>) explicit State(T value)
       : box_(std::make_unique<Box<T>>(std::move(value))) {}
 
-  // CHECKs that the state holds a T.
+  // The T inside; CHECKs that there is one. A State is its own inside, so a wrapper that only picks
+  // among compressors needs no state of its own.
   template <class T>
-  T& As() const {
-    auto* box = dynamic_cast<Box<T>*>(box_.get());
-    SLIMGRAD_CHECK(box != nullptr);
-    return box->value;
+  T& As() {
+    if constexpr (std::same_as<T, State>) {
+      return *this;
+    } else {
+      auto* box = dynamic_cast<Box<T>*>(box_.get());
+      SLIMGRAD_CHECK(box != nullptr);
+      return box->value;
+    }
   }
 
   void Fields(FieldVisitor& visit) {

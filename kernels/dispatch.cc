@@ -74,6 +74,10 @@ void AddScaled(const Backend& backend, In x, float weight, Out y) {
   SLIMGRAD_DISPATCH(backend, AddScaled, x, weight, y);
 }
 
+void AddSaturated(const Backend& backend, In x, Out y) {
+  SLIMGRAD_DISPATCH(backend, AddSaturated, x, y);
+}
+
 void Divide(const Backend& backend, float divisor, Out y) {
   SLIMGRAD_DISPATCH(backend, Divide, divisor, y);
 }

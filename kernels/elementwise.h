@@ -18,6 +18,9 @@ void Fill(const Backend& backend, float value, Out y);
 // product exact.
 void AddScaled(const Backend& backend, In x, float weight, Out y);
 
+// y[i] = y[i] + x[i]; where finite terms sum to infinity, the largest finite fp32 of that sign.
+void AddSaturated(const Backend& backend, In x, Out y);
+
 // y[i] = y[i] / divisor
 void Divide(const Backend& backend, float divisor, Out y);
 
@@ -29,6 +32,7 @@ std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x);
 namespace ref {
 void Fill(const Backend& backend, float value, Out y);
 void AddScaled(const Backend& backend, In x, float weight, Out y);
+void AddSaturated(const Backend& backend, In x, Out y);
 void Divide(const Backend& backend, float divisor, Out y);
 std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x);
 }  // namespace ref
@@ -36,6 +40,7 @@ std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x);
 namespace cpu {
 void Fill(const Backend& backend, float value, Out y);
 void AddScaled(const Backend& backend, In x, float weight, Out y);
+void AddSaturated(const Backend& backend, In x, Out y);
 void Divide(const Backend& backend, float divisor, Out y);
 std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x);
 }  // namespace cpu

@@ -4,6 +4,7 @@
 
 #include "core/check.h"
 #include "kernels/cpu_ranges.h"
+#include "kernels/cpu_saturate.h"
 #include "kernels/elementwise.h"
 
 namespace slimgrad::kernels::cpu {
@@ -37,6 +38,15 @@ void AddScaled(const Backend& backend, In x, float weight, Out y) {
     const float* __restrict in = x.data();
     float* __restrict out = y.data();
     for (std::size_t i = begin; i < end; ++i) out[i] = out[i] + weight * in[i];
+  });
+}
+
+void AddSaturated(const Backend& backend, In x, Out y) {
+  SLIMGRAD_CHECK(x.size() == y.size());
+  ForElements(backend, y.size(), [&](std::size_t begin, std::size_t end) {
+    const float* __restrict in = x.data();
+    float* __restrict out = y.data();
+    for (std::size_t i = begin; i < end; ++i) out[i] = SaturatedSum(out[i], in[i]);
   });
 }
 

@@ -1,3 +1,4 @@
+#include <cfloat>
 #include <cmath>
 
 #include "core/check.h"
@@ -15,6 +16,15 @@ void AddScaled(const Backend&, In x, float weight, Out y) {
   for (std::size_t i = 0; i < y.size(); ++i) {
     const float product = weight * x[i];
     y[i] = y[i] + product;
+  }
+}
+
+void AddSaturated(const Backend&, In x, Out y) {
+  SLIMGRAD_CHECK(x.size() == y.size());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const bool finite = std::isfinite(x[i]) && std::isfinite(y[i]);
+    y[i] = y[i] + x[i];
+    if (finite && std::isinf(y[i])) y[i] = y[i] > 0 ? FLT_MAX : -FLT_MAX;
   }
 }
 

@@ -27,7 +27,8 @@ void MultiplyLeft(const Backend& backend, In m, std::size_t rows, std::size_t co
                   std::size_t rank, Out q);
 
 // m = m + weight * (p transpose(q)): for each entry first the sum of products, over the rank index
-// in ascending order, starting at +0; then one multiplication, one addition.
+// in ascending order, starting at +0; then one multiplication, one addition, which saturates
+// (AddSaturated).
 void AddOuter(const Backend& backend, In p, In q, std::size_t rows, std::size_t cols,
               std::size_t rank, float weight, Out m);
 

@@ -4,6 +4,7 @@
 #include "core/check.h"
 #include "kernels/cpu_lane_sum.h"
 #include "kernels/cpu_ranges.h"
+#include "kernels/cpu_saturate.h"
 #include "kernels/low_rank.h"
 
 namespace slimgrad::kernels::cpu {
@@ -185,7 +186,7 @@ void AddOuter(const Backend& backend, In p, In q, std::size_t rows, std::size_t 
     for (std::size_t i = begin; i < end; ++i) {
       for (std::size_t j = 0; j < cols; ++j) {
         const float product = Product(p.data() + i * rank, q.data() + j * rank, rank);
-        m[i * cols + j] = m[i * cols + j] + weight * product;
+        m[i * cols + j] = SaturatedSum(m[i * cols + j], weight * product);
       }
     }
   });

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -94,7 +95,10 @@ void AddOuter(const Backend&, In p, In q, std::size_t rows, std::size_t cols, st
     for (std::size_t j = 0; j < cols; ++j) {
       const float entry = SumOfProducts(Row(p, rank, i), Row(q, rank, j));
       const float product = weight * entry;
-      m[i * cols + j] = m[i * cols + j] + product;
+      float& to = m[i * cols + j];
+      const bool finite = std::isfinite(to) && std::isfinite(product);
+      to = to + product;
+      if (finite && std::isinf(to)) to = to > 0 ? FLT_MAX : -FLT_MAX;
     }
   }
 }

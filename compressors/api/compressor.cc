@@ -4,17 +4,32 @@
 #include "kernels/elementwise.h"
 
 namespace slimgrad {
+namespace {
+
+Status SumDecoded(const AnyCodec& codec, const Inbox& inbox, const Context& context, float weight,
+                  Out sum) {
+  kernels::Fill(context.backend, 0.0F, sum);
+  for (const PayloadView& payload : inbox.payloads)
+    SLIMGRAD_RETURN_IF_ERROR(codec.DecodeAdd(payload, context, weight, sum));
+  return {};
+}
+
+}  // namespace
 
 Status AverageOfCodec::Receive(int, const Inbox& inbox, State&, const Context& context,
                                Out average) const {
   if (average.empty()) return {};
-  kernels::Fill(context.backend, 0.0F, average);
-  for (const PayloadView& payload : inbox.payloads)
-    SLIMGRAD_RETURN_IF_ERROR(codec_.DecodeAdd(payload, context, 1.0F, average));
+  SLIMGRAD_RETURN_IF_ERROR(SumDecoded(codec_, inbox, context, 1.0F, average));
   // A combined payload is the mean already, and n = 1 needs no division.
-  if (inbox.payloads.size() > 1)
-    kernels::Divide(context.backend, static_cast<float>(inbox.payloads.size()), average);
-  return {};
+  const std::size_t n = inbox.payloads.size();
+  if (n == 1) return {};
+  kernels::Divide(context.backend, static_cast<float>(n), average);
+  if (kernels::CountNonFinite(context.backend, In(average)) == 0) return {};
+  // A sum overflowed. Weighted first, and by a little less than 1 / n, so that roundings cannot add
+  // up to an overflow either: docs/numerics.md.
+  const auto ranks = static_cast<double>(n);
+  return SumDecoded(codec_, inbox, context, static_cast<float>((1 - ranks * 0x1p-23) / ranks),
+                    average);
 }
 
 std::uint64_t Compressor::spec_hash() const { return Hash64(spec_); }

@@ -1,5 +1,7 @@
 #include "kernels/elementwise.h"
 
+#include <cmath>
+
 #include "tests/kernels/inputs.h"
 
 namespace slimgrad::kernels {
@@ -32,12 +34,24 @@ TEST(ElementwiseTest, DivisionIsADivision) {
   EXPECT_NE(y[0], 5.0F * (1.0F / 49.0F));
 }
 
+TEST(ElementwiseTest, AddSaturatedKeepsFiniteTermsFinite) {
+  std::vector<float> y = {3e38F, -3e38F, 3e38F, kInf, -kInf, kMaxFloat, 1.0F, kInf};
+  AddSaturated(kBackend, std::vector<float>{3e38F, -3e38F, -3e38F, 1.0F, 1.0F, 1.0F, kInf, kNan},
+               y);
+  EXPECT_TRUE(SameBits(std::vector<float>(y.begin(), y.end() - 1),
+                       {kMaxFloat, -kMaxFloat, 0.0F, kInf, -kInf, kMaxFloat, kInf}));
+  EXPECT_TRUE(std::isnan(y.back()));
+}
+
 void ExpectRefAgrees(In x, const Backend& backend = kBackend) {
   for (float weight : {1.0F, -1.0F, 0.3F}) {
     std::vector<float> y = MakeInput(Pattern::kNormal, x.size(), 7);
     std::vector<float> expected = y;
     cpu::AddScaled(backend, x, weight, y);
     ref::AddScaled(kBackend, x, weight, expected);
+    EXPECT_TRUE(SameBits(y, expected));
+    cpu::AddSaturated(backend, x, y);
+    ref::AddSaturated(kBackend, x, expected);
     EXPECT_TRUE(SameBits(y, expected));
     cpu::Divide(backend, 3.0F, y);
     ref::Divide(kBackend, 3.0F, expected);
@@ -92,6 +106,7 @@ TEST(ElementwiseTest, CountsAcrossTasks) {
 TEST(ElementwiseDeathTest, MistakesOfTheCallerStop) {
   std::vector<float> x(3), y(4);
   EXPECT_DEATH(AddScaled(kBackend, x, 1, y), "check failed");
+  EXPECT_DEATH(AddSaturated(kBackend, x, y), "check failed");
   const std::vector<std::int32_t> integers(4);
   EXPECT_DEATH(CountNonFinite(kBackend, ConstView(integers.data(), 4, DType::kI32, Device::kCpu)),
                "check failed");

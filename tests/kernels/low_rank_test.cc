@@ -66,6 +66,8 @@ TEST(LowRankTest, SumsThatOverflowAreWidenedAndSaturate) {
   Matrix m(4, 0.0F);
   AddOuter(kBackend, Matrix{3e38F, 3e38F, 1, 1}, Matrix{2, -2, 2, 1}, 2, 2, 2, 1.0F, m);
   EXPECT_EQ(m, (Matrix{0, kMaxFloat, 0, 3}));
+  AddOuter(kBackend, Matrix{1, 0}, Matrix{0, kMaxFloat}, 2, 2, 1, 1.0F, m);
+  EXPECT_EQ(m, (Matrix{0, kMaxFloat, 0, 3}));
 }
 
 // Sums over a row have the shape of LaneSum, sums over rows are in order: 2^24 + 1 rounds to 2^24.

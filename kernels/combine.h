@@ -15,12 +15,10 @@ namespace slimgrad::kernels {
 
 enum class CombineOp : std::uint8_t {
   // ((x0 + x1) + x2 ...) / n: fp32 sums in rank order, one fp32 division, one rounding to the
-  // dtype.
-  // Where the fp32 sum is not finite, the element is summed and divided in fp64 instead, in the
-  // same
-  // order, and rounded to fp32 first. What rounds beyond the dtype's largest finite value saturates
-  // there: a mean of finite values is finite, for any n. With infinite or NaN inputs it is what
-  // IEEE 754 says; a NaN is the positive quiet one without payload.
+  // dtype. Where the fp32 sum is not finite, the element is summed and divided in fp64 instead, in
+  // the same order, and rounded to fp32 first. What rounds beyond the dtype's largest finite value
+  // saturates there: a mean of finite values is finite, for any n. With infinite or NaN inputs it
+  // is what IEEE 754 says; a NaN is the positive quiet one without payload.
   kMean,  // F32, F16, BF16
   // Modulo 2^bits: the sender leaves headroom.
   kSum,  // I32 (two's complement), U64

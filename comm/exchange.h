@@ -2,18 +2,19 @@
 // where methods and transports meet, so every byte is counted once, whatever the method and the
 // transport.
 //
-//   SLIMGRAD_ASSIGN_OR_RETURN(auto exchange, Exchange::Create(group, compressor, tensors,
-//   options)); SLIMGRAD_RETURN_IF_ERROR(exchange->Step(gradients, averages, {.learning_rate =
-//   0.1}));
+//   SLIMGRAD_ASSIGN_OR_RETURN(auto exchange,
+//                             Exchange::Create(group, compressor, tensors, options));
+//   SLIMGRAD_RETURN_IF_ERROR(exchange->Step(gradients, averages, {.learning_rate = 0.1}));
 //
 // A step: (1) every gradient is read once, and all ranks agree whether all are finite; if not, the
 // step is skipped on all of them with every state and average untouched. (2) Tensor by tensor, in
 // the order given at set-up, the rounds run. (3) The step counter advances.
 //
 // Determinism: averages, states and payloads depend on gradients, spec, seed and step alone, and
-// averages are bit for bit equal on all ranks. Steady-state steps allocate nothing on the heap (a
-// failing one may, for its message). Threads: one at a time on an object. Memory: gradients and
-// averages are borrowed for the call.
+// averages are bit for bit equal on all ranks.
+// Allocation: none on the heap in steady state (a failing or skipped step may, for its message).
+// Threads: one at a time on an object.
+// Memory: gradients and averages are borrowed for the call.
 #pragma once
 
 #include <cstdint>

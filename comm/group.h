@@ -3,7 +3,9 @@
 // A Group object holds one or more of the ranks ("local" ones): a lock-step group holds all of them
 // and runs them on one thread, a threads group holds one a thread. Every rank calls the same
 // functions in the same order. All results are bit for bit the same in every implementation. After
-// an error the group is unusable. Threads: one thread at a time on an object.
+// an error the group is unusable.
+//
+// Threads: one thread at a time on an object.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // One rank a thread, bytes really copied between them: for tests of what only happens with
 // independent ranks, and for trainers that run their workers as threads.
 //
-//   auto groups = MakeThreadsGroups(4, std::chrono::seconds(10));   // give groups[r] to the thread
-//   of rank r
+//   auto groups = MakeThreadsGroups(4, std::chrono::seconds(10));
+//   // give groups[r] to the thread of rank r
 #pragma once
 
 #include <chrono>

@@ -4,8 +4,9 @@
 //   SLIMGRAD_RETURN_IF_ERROR(Check(x));
 //   SLIMGRAD_ASSIGN_OR_RETURN(Trace trace, Trace::Open(path));
 //
-// A message names the field, what was expected and what was found: "tensor 'w': shape: expected [2,
-// 3], found [3, 2]".
+// A message names the field, what was expected and what was found:
+//
+//   tensor 'w': shape: expected [2, 3], found [3, 2]
 #pragma once
 
 #include <cstdint>

@@ -1,17 +1,18 @@
-// The concept that nearly every method satisfies: one payload a step, no memory. A plain value type
-// of parameters.
+// The concept that nearly every method satisfies: one payload a step, no memory. A codec is a plain
+// value type that holds its parameters.
 //
-//   Result<Plan> MakePlan(const TensorSpec&) const;       exactly one round; refuses tensors that
-//   the method cannot do void Encode(In x, const Context&, Payload&) const;    x is finite; writes
-//   the payload in place Status DecodeAdd(const PayloadView&, const Context&, float weight, Out y)
-//   const;
-//                                                         y = y + weight * x_hat, elementwise;
-//                                                         trusts nothing in the payload; on error y
-//                                                         is unspecified
+//   Result<Plan> MakePlan(const TensorSpec&) const;
+//       Exactly one round. Refuses tensors that the method cannot do.
+//   void Encode(In x, const Context&, Payload&) const;
+//       x is finite. Writes the payload in place.
+//   Status DecodeAdd(const PayloadView&, const Context&, float weight, Out y) const;
+//       y = y + weight * x_hat, elementwise. Trusts nothing in the payload; on error y is
+//       unspecified.
 //
-// Ownership: everything is borrowed for the call. Threads: const calls may run at once with
-// different contexts. Determinism: results depend on the arguments alone. Loops over elements are
-// kernels, see kernels/.
+// Ownership: everything is borrowed for the call.
+// Threads: const calls may run at once with different contexts.
+// Determinism: results depend on the arguments alone. Loops over elements are kernels, see
+// kernels/.
 #pragma once
 
 #include <concepts>

@@ -4,10 +4,10 @@
 // A Protocol is the wide concept, for methods with several rounds or with memory and for wrappers:
 //
 //   Result<Plan> MakePlan(const TensorSpec&) const;
-//   State Init(const Context&) const;                         equal arguments, equal state;
-//   context.step is 0 void Send(int round, In x, State&, const Context&, Payload&) const;
-//       x is the same finite gradient in every round of a step. Fills this rank's payload of the
-//       round.
+//   State Init(const Context&) const;
+//       Equal arguments, equal state; context.step is 0.
+//   void Send(int round, In x, State&, const Context&, Payload&) const;
+//       x is the same finite gradient in every round of a step. Fills this rank's payload.
 //   Status Receive(int round, const Inbox&, State&, const Context&, Out average) const;
 //       Takes what came back. The last round overwrites `average` with the averaged gradient, equal
 //       on all ranks; an empty `average` means that the caller does not want it (another rank of

@@ -1,8 +1,8 @@
 // A method's parameters: name, type, default and range, checked before the method sees a value.
 //
-//   .parameters = {Real("ratio").Default(0.01).Above(0).AtMost(1).Doc("k = max(1, round(ratio *
-//   n))"),
-//                  Integer("k").AtLeast(1).InsteadOf("ratio").Doc("elements that are kept")}
+//   .parameters = {
+//       Real("ratio").Default(0.01).Above(0).AtMost(1).Doc("share of the elements to keep"),
+//       Integer("k").AtLeast(1).InsteadOf("ratio").Doc("elements to keep")}
 #pragma once
 
 #include <cstdint>

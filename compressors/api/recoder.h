@@ -1,5 +1,6 @@
-// Recoders follow a codec after "|" and rewrite one kind of section of its payload: `top_k |
-// delta_index | fp16_values`.
+// Recoders follow a codec after "|" and rewrite one kind of section of its payload:
+//
+//   top_k | delta_index | fp16_values
 #pragma once
 
 #include <cstddef>

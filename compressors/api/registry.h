@@ -1,15 +1,14 @@
 // Every compressor, wrapper and recoder registers itself under its name; MakeCompressor builds one
-// from a spec string.
-//
-// A method is one file, compressors/<name>.cc:
+// from a spec string. A method is one file, compressors/<name>.cc:
 //
 //   SLIMGRAD_METHOD(top_k) {
 //     return {.summary = "the k elements of largest magnitude",
 //             .reference = "Aji & Heafield 2017",
 //             .parameters = {Real("ratio").Default(0.01).Above(0).AtMost(1).Doc("...")},
 //             .example = "top_k(ratio=0.01)",
-//             .make = [](const Arguments& a) -> Result<Compressor> { return
-//             Compressor(TopK{a.Real("ratio")}); }};
+//             .make = [](const Arguments& a) -> Result<Compressor> {
+//               return Compressor(TopK{a.Real("ratio")});
+//             }};
 //   }
 //
 // Threads: registration ends before main; afterwards everything here is read-only.

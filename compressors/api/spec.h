@@ -1,11 +1,11 @@
-// Spec strings name compressors everywhere: command line, scenarios, benchmarks, frames, state
-// files.
+// Spec strings name compressors everywhere: command line, benchmarks, frames, state files.
 //
-//   spec      = method { "|" method }                     the methods after "|" are recoders
-//   method    = name [ "(" [ argument { "," argument } ] ")" ]
-//   argument  = spec | name "=" ( number | spec )         without a name: the compressor that a
-//   wrapper wraps name      = letter or "_", then letters, digits, "_"
+//   spec     = method { "|" method }
+//   method   = name [ "(" [ argument { "," argument } ] ")" ]
+//   argument = spec | name "=" ( number | spec )
+//   name     = letter or "_", then letters, digits, "_"
 //
+// What follows "|" are recoders; an argument without a name is the compressor that a wrapper wraps.
 // Blanks between tokens mean nothing. A spec has at most kMaxSpecBytes bytes, nested at most
 // kMaxSpecDepth deep.
 //

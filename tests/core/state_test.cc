@@ -79,12 +79,17 @@ TEST(State, BytesAreThoseOfTheListedFields) {
 TEST(State, MovesWithoutMovingItsValue) {
   State from{Outer{}};
   const Outer* value = &from.As<Outer>();
-  const State to = std::move(from);
+  State to = std::move(from);
   EXPECT_EQ(&to.As<Outer>(), value);
 }
 
+TEST(State, IsItsOwnInside) {
+  State state{Outer{}};
+  EXPECT_EQ(&state.As<State>(), &state);
+}
+
 TEST(StateDeathTest, AsAnotherTypeStops) {
-  const State state{Outer{}}, none;
+  State state{Outer{}}, none;
   EXPECT_DEATH(static_cast<void>(state.As<Inner>()), "check failed");
   EXPECT_DEATH(static_cast<void>(none.As<Inner>()), "check failed");
 }

@@ -13,9 +13,11 @@
 
 namespace slimgrad {
 
-// A call that waits longer than `timeout` for another rank, or whose rank's Group has been
-// destroyed, fails with kPeerLost and names the ranks that are missing. Ranks that pass different
-// sizes or types get kMismatch. size >= 1 (CHECKed).
+// A call that another rank does not join within `timeout`, or whose Group has been destroyed, fails
+// with kPeerLost and names the ranks that are missing. Ranks that are in different calls, or pass
+// different sizes or types, all get kMismatch. After either, every call of every rank fails at once
+// with the same error. A rank that has joined is waited for as long as its part of the work takes:
+// the others may be reading its memory. size >= 1 (CHECKed).
 std::vector<std::unique_ptr<Group>> MakeThreadsGroups(int size, std::chrono::milliseconds timeout,
                                                       Backend backend = {});
 

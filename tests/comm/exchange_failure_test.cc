@@ -1,6 +1,10 @@
 // Ranks that do not fit together, and ranks that fail within a step.
+#include <chrono>
+#include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>

@@ -1,9 +1,10 @@
 // The exchange over every kind of group: same averages, same counts, same refusals.
 #include "comm/exchange.h"
 
-#include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>

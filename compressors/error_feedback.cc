@@ -12,6 +12,7 @@ class ErrorFeedback {
   struct State {
     Buffer<float> residual;  // within a step: the corrected gradient g + e
     slimgrad::State inner;
+    std::size_t rounds = 0;  // of the inner plan
     void Fields(FieldVisitor& visit) {
       visit("residual", residual);
       visit("inner", inner);
@@ -29,7 +30,9 @@ class ErrorFeedback {
   }
 
   State Init(const Context& context) const {
-    return {Buffer<float>(context.tensor->numel()), inner_.Init(context)};
+    const Result<Plan> plan = inner_.MakePlan(*context.tensor);
+    SLIMGRAD_CHECK(plan.ok());  // the driver has asked before
+    return {Buffer<float>(context.tensor->numel()), inner_.Init(context), plan->rounds.size()};
   }
 
   void Send(int round, In x, State& state, const Context& context, Payload& payload) const {
@@ -42,9 +45,8 @@ class ErrorFeedback {
   Status Receive(int round, const Inbox& inbox, State& state, const Context& context,
                  Out average) const {
     SLIMGRAD_RETURN_IF_ERROR(inner_.Receive(round, inbox, state.inner, context, average));
-    if (inner_.codec()) return {};
-    SLIMGRAD_ASSIGN_OR_RETURN(const Plan plan, inner_.MakePlan(*context.tensor));
-    if (static_cast<std::size_t>(round) + 1 < plan.rounds.size()) return {};
+    const bool last = static_cast<std::size_t>(round) + 1 == state.rounds;
+    if (inner_.codec() || !last) return {};
     return inner_.SubtractSent(inbox.own, state.inner, context, state.residual.span());
   }
 

@@ -100,7 +100,7 @@ std::vector<TensorSpec> Tensors(const std::vector<std::vector<std::int64_t>>& sh
   return tensors;
 }
 
-std::vector<TensorSpec> UsualTensors() { return Tensors({{16, 18}, {97}, {11}, {}}); }
+std::vector<TensorSpec> UsualTensors() { return Tensors({{16, 18}, {97}, {3, 3}, {}}); }
 
 Values RandomValues(std::size_t n, std::uint64_t seed) {
   std::mt19937_64 random(seed * 0x9E3779B97F4A7C15U + n);

@@ -34,7 +34,7 @@ std::string TestName(const ::testing::TestParamInfo<Spec>& info);
 // `names` are made up: "t0", "t1" ...
 std::vector<TensorSpec> Tensors(const std::vector<std::vector<std::int64_t>>& shapes);
 
-// A matrix that power_sgd makes smaller, a vector above one block and one below, a scalar.
+// A matrix that power_sgd makes smaller, a vector of several blocks, a small matrix, a scalar.
 std::vector<TensorSpec> UsualTensors();
 
 // Normal values with a few large ones among them, a function of the arguments alone.

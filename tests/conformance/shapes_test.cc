@@ -77,6 +77,24 @@ TEST_P(EveryShape, DenseTensorsSayWhy) {
   }
 }
 
+// More elements than 32 bits count: planned in 64 bits, or refused before any work.
+TEST_P(EveryShape, OfEightBillionElementsIsPlannedOrRefused) {
+  const TensorSpec tensor = {"huge", {std::int64_t{1} << 17, std::int64_t{1} << 16}, DType::kF32};
+  const Result<Plan> plan = Make(spec()).MakePlan(tensor);
+  if (!plan.ok()) {
+    EXPECT_EQ(plan.status().code(), Code::kUnsupported);
+    EXPECT_NE(
+        plan.status().message().find("'huge': expected at most 2^32 elements, found 8589934592"),
+        std::string::npos)
+        << plan.status().message();
+    return;
+  }
+  const Round& round = plan->rounds[0];
+  const bool factors = plan->rounds.size() > 1;
+  EXPECT_GT(round.bound + round.count * SizeOf(round.dtype),
+            factors ? 1U << 17 : tensor.numel() / 8);
+}
+
 SLIMGRAD_FOR_EVERY_SPEC(EveryShape);
 
 TEST(DenseReason, SaysWhatIsTheMatter) {

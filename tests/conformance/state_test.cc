@@ -148,7 +148,7 @@ TEST_P(StateSurvives, RefusesAnotherRankSeedOrWorld) {
   expect_refused(seed, 1, "seed");
   Ranks world(spec(), 2, UsualTensors(), {.seed = kSeed});
   expect_refused(world, 1, "world");
-  Ranks tensors(spec(), kWorld, Tensors({{16, 18}, {97}, {11}}), {.seed = kSeed});
+  Ranks tensors(spec(), kWorld, Tensors({{16, 18}, {97}, {3, 3}}), {.seed = kSeed});
   expect_refused(tensors, 1, "tensors");
   Ranks other_spec("error_feedback(top_k(k=1))", kWorld, UsualTensors(), {.seed = kSeed});
   expect_refused(other_spec, 1, "spec");

@@ -1,0 +1,198 @@
+"""The faults that plant_faults.py plants, and the tests that have to notice each."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    file: str
+    breaks: str
+    edits: tuple  # of (text that the file has exactly once, what takes its place)
+    targets: tuple
+
+
+def fault(file, breaks, old, new, *targets, more=()):
+    names = tuple(t if t.startswith("//") else f"//tests/conformance:{t}_test" for t in targets)
+    return Fault(file, breaks, ((old, new), *more), names)
+
+
+KERNELS = "//tests/kernels:"
+COMPRESSORS = "//tests/compressors:"
+
+FAULTS = (
+    # Error feedback.
+    fault("compressors/error_feedback.cc", "drops the residual",
+          "if (round == 0) kernels::AddSaturated(",
+          "if (round == 0) kernels::Fill(context.backend, 0.0F, corrected);\n"
+          "    if (round == 0) kernels::AddSaturated(",
+          "error_feedback"),
+    fault("compressors/error_feedback.cc", "does not save the residual",
+          'visit("residual", residual);', "", "state"),
+    fault("compressors/error_feedback.cc", "does not save the wrapped state",
+          'visit("inner", inner);', "", "state"),
+    fault("compressors/error_feedback.cc", "subtracts nothing after a codec",
+          "if (inner_.codec()) Subtract(payload.view(), state, context);", "", "error_feedback"),
+    fault("compressors/error_feedback.cc", "subtracts nothing after several rounds",
+          "return inner_.SubtractSent(inbox.own, state.inner, context, state.residual.span());",
+          "return {};", "error_feedback"),
+    fault("compressors/error_feedback.cc", "keeps the wrapped method's claims",
+          "plan.traits = {.fixed_size = plan.traits.fixed_size, .exact = plan.traits.exact};", "",
+          "traits"),
+    fault("compressors/error_feedback.cc", "adds the gradient in every round",
+          "if (round == 0) kernels::AddSaturated(", "kernels::AddSaturated(", "error_feedback"),
+
+    # Top-k, its kernel and its recoders.
+    fault("kernels/select_cpu.cc", "scatter without a bounds check",
+          "indices[j] < least || indices[j] >= y.size()", "indices[j] < least", "hostile"),
+    fault("kernels/select_cpu.cc", "scatter takes an index twice",
+          "least = std::uint64_t{indices[j]} + 1;", "least = indices[j];", "hostile"),
+    fault("kernels/select_cpu.cc", "top_k, cpu: of a tie the higher index wins",
+          "for (std::size_t i = 0, taken = 0; taken < k; ++i) {",
+          "for (std::size_t i = x.size(), taken = k; taken > 0;) {\n    --i;",
+          KERNELS + "select_test", "literals",
+          more=(("    indices[taken] =", "    --taken;\n    indices[taken] ="),
+                ("    ++taken;\n", ""))),
+    fault("kernels/select_ref.cc", "top_k, ref: of a tie the higher index wins",
+          "std::fabs(x[i]) > std::fabs(x[best])", "std::fabs(x[i]) >= std::fabs(x[best])",
+          KERNELS + "select_test"),
+    fault("kernels/select_cpu.cc", "top_k sees values in place of magnitudes",
+          "return std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFF;",
+          "return value < 0 ? 0 : std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFF;",
+          KERNELS + "select_test", "traits"),
+    fault("compressors/top_k.cc", "rounds k down",
+          "std::round(ratio *", "std::floor(ratio *", "literals"),
+    fault("compressors/top_k.cc", "claims to contract more than it does",
+          "traits.delta = static_cast<double>(k) / static_cast<double>(n);",
+          "traits.delta = std::sqrt(static_cast<double>(k) / static_cast<double>(n));", "traits"),
+    fault("compressors/delta_index.cc", "claims a fixed size",
+          "bool fixed_size() const override { return false; }",
+          "bool fixed_size() const override { return true; }", "traits"),
+    fault("kernels/index_code_cpu.cc", "drops the last gap",
+          "return length;", "return length > 0 ? length - 1 : 0;", "ranks"),
+    fault("kernels/index_code_cpu.cc", "takes codes in a longer form",
+          'if (byte == 0 && shift != 0) return error(j, "the shortest form", 0);', "", "hostile"),
+    fault("compressors/fp16_values.cc", "claims to lose nothing",
+          "bool lossless() const override { return false; }",
+          "bool lossless() const override { return true; }", "traits"),
+    fault("compressors/fp16_values.cc", "does not count what saturates",
+          "context.counters->saturated +=\n        kernels::F32ToF16", "kernels::F32ToF16",
+          "literals"),
+
+    # Quantisation and signs.
+    fault("kernels/quantize_cpu.cc", "stochastic rounding rounds down",
+          "(static_cast<float>(random) + 0.5F) * 0x1p-16F", "static_cast<float>(random) * 0.0F",
+          "traits"),
+    fault("kernels/quantize_cpu.cc", "divides by the norm of a block of zeros",
+          "largest == 0 ? 0.0F : kLargestCode", "kLargestCode", KERNELS + "quantize_test"),
+    fault("compressors/int8.cc", "all ranks draw the same bits",
+          'context.PrivateKey("int8.rounding")', 'context.SharedKey("int8.rounding")', "traits"),
+    fault("compressors/int8.cc", "nearest rounding claims to be unbiased",
+          "{.unbiased = stochastic,", "{.unbiased = true,", "traits"),
+    fault("core/random.cc", "every step draws the same bits",
+          "return {hasher.Digest(), step};", "return {hasher.Digest(), step & 0};", "traits"),
+    fault("kernels/sign_cpu.cc", "a zero counts as negative",
+          "static_cast<unsigned>(x[i + bit] >= 0)", "static_cast<unsigned>(x[i + bit] > 0)",
+          KERNELS + "sign_test", "literals"),
+    fault("kernels/sign_cpu.cc", "padding of a short block enters its mean",
+          "scale[b] = BlockMean(begin, end, end - begin,", "scale[b] = BlockMean(begin, end, block,",
+          "shapes"),
+    fault("compressors/scaled_sign.cc", "claims to contract more than it does",
+          "1.0 / static_cast<double>(std::min(block, n)) * 0.999", "0.6", "traits"),
+    fault("compressors/half.h", "overflow=inf saturates",
+          '"inf" ? kernels::Overflow::kInfinity', '"inf" ? kernels::Overflow::kSaturate',
+          "literals"),
+
+    # PowerSGD.
+    fault("compressors/power_sgd.cc", "averages to the sum over ranks",
+          "AddOuter(backend, state.p.span(), state.q.span(), rows, cols, rank, 1.0F, average);",
+          "AddOuter(backend, state.p.span(), state.q.span(), rows, cols, rank,\n"
+          "                      static_cast<float>(context.world), average);", "ranks"),
+    fault("compressors/power_sgd.cc", "does not save its warm start",
+          'void Fields(FieldVisitor& visit) { visit("warm", warm); }',
+          "void Fields(FieldVisitor&) {}", "state"),
+    fault("compressors/power_sgd.cc", "starts anew every step",
+          "kernels::Widen(backend, q, state.warm.span());",
+          "kernels::Fill(backend, 0.0F, state.warm.span());", "literals"),
+    fault("compressors/power_sgd.cc", "goes dense without a word",
+          'plan.dense_reason = tensor.shape.size() < 2 ? "not a matrix" : '
+          '"factors would not be smaller";', "", "shapes"),
+    fault("compressors/small_tensors.cc", "goes dense without a word",
+          'plan.dense_reason = "fewer than " + std::to_string(below_) + " elements";', "{}",
+          "shapes"),
+
+    # Payloads, frames, state.
+    fault("core/frame.cc", "takes any checksum", "header.checksum != sum", "header.checksum == 0",
+          "frames"),
+    fault("core/frame.cc", "takes any number of sections",
+          "if (payload->sections().size() != header.sections)", "if (header.sections > 8)",
+          "frames"),
+    fault("core/frame.cc", "takes bytes behind the frame",
+          "if (frame.bytes != bytes.size())", "if (frame.bytes > bytes.size())", "frames"),
+    fault("core/frame.cc", "takes a frame of another step",
+          'SLIMGRAD_RETURN_IF_ERROR(CheckSame("step", expected.step, frame.info.step));', "",
+          "frames"),
+    fault("core/payload.cc", "takes a section of another type",
+          "if (section->type != type)", "if (section->type.tag != type.tag)", "hostile"),
+    fault("core/payload.h", "takes any number of elements",
+          "if (section->count() != count)", "if (section->count() > (count << 40))", "hostile"),
+    fault("core/state_file.cc", "takes another rank's state",
+          'SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "rank", expected.rank, header.rank));', "",
+          "state"),
+
+    # Exchange and groups.
+    fault("comm/exchange.cc", "a restored run counts steps from zero",
+          "step_ = locals_[l].restored_step = header.step;",
+          "locals_[l].restored_step = header.step;", "state"),
+    fault("comm/exchange.cc", "a skipped step is not counted", "  ++step_;",
+          "  if (!report_.skipped) ++step_;", "nonfinite"),
+    fault("comm/exchange.cc", "looks for NaN in the first tensor only",
+          "t < tensors_.size() && bad == kAllFinite", "t < 1 && bad == kAllFinite", "nonfinite"),
+    fault("kernels/elementwise_cpu.cc", "infinity passes for finite",
+          "x.As<float>(), 0x7F800000)", "x.As<float>(), 0x7F800001)", "nonfinite"),
+    fault("comm/exchange.cc", "a skipped step is run all the same",
+          "t < tensors_.size() && !report_.skipped", "t < tensors_.size()", "nonfinite"),
+    fault("comm/exchange.cc", "every rank takes itself for rank 0",
+          "context.rank = local.rank;", "context.rank = local.rank * 0;", "traits"),
+    fault("comm/exchange.cc", "allocates in every step", "report_.skip_reason.clear();",
+          "report_.skip_reason = std::string(100, ' ');\n  report_.skip_reason.clear();",
+          "allocation"),
+    fault("comm/exchange.cc", "reads 16-bit averages into the wrong rank",
+          "for (std::size_t l = 0; l < averages.size(); ++l)\n      kernels::Narrow(",
+          "for (std::size_t l = 1; l < averages.size(); ++l)\n      kernels::Narrow(",
+          "edge_inputs"),
+    fault("compressors/api/compressor.cc", "two ranks' sum is not divided",
+          "if (n == 1) return {};", "if (n <= 2) return {};", "ranks"),
+    fault("compressors/api/compressor.cc", "a sum over ranks overflows",
+          "if (kernels::CountNonFinite(context.backend, In(average)) == 0) return {};",
+          "if (n > 0) return {};", "edge_inputs"),
+    fault("compressors/error_feedback.cc", "gradient and residual overflow together",
+          "kernels::AddSaturated(context.backend, x, corrected);",
+          "kernels::AddScaled(context.backend, x, 1.0F, corrected);", "edge_inputs"),
+    fault("kernels/combine_cpu.cc", "a mean of huge values overflows",
+          "sum[i] / divisor : WideMean<Format>(inputs, at + i);", "sum[i] / divisor : sum[i];",
+          "edge_inputs"),
+    fault("comm/group.cc", "counts what a rank sends to itself",
+          "messages[r].size() * (messages.size() - 1)", "messages[r].size() * messages.size()",
+          "ranks"),
+    fault("comm/threads_group.cc", "combines the first rank's chunk everywhere",
+          "const Chunk chunk = ChunkOf(count, size_, rank_);",
+          "const Chunk chunk = ChunkOf(count, size_, rank_ * 0);", "ranks"),
+    fault("comm/threads_group.cc", "does not count its own chunk as sent",
+          "traffic.sent[Index()] +=\n        table_->at(rank_).combined.size() *",
+          "traffic.sent[Index()] += 0 *\n        table_->at(rank_).combined.size() *", "ranks"),
+
+    # Spec language.
+    fault("compressors/api/spec.cc", "nests without end",
+          "if (depth == kMaxSpecDepth)", "if (depth == 1000)", COMPRESSORS + "spec_test"),
+    fault("compressors/api/spec.cc", "points one character too far",
+          "position - begin + 1));", "position - begin + 2));", COMPRESSORS + "spec_test"),
+    fault("compressors/api/parameter.cc", "takes NaN for a number",
+          "return std::isfinite(value) && ", "return ", COMPRESSORS + "make_test"),
+    fault("compressors/api/make.cc", "leaves defaults out of the canonical text",
+          "SLIMGRAD_RETURN_IF_ERROR(\n          Set(node.name, parameter, argument, arguments, texts[parameter.name()]));",
+          "std::string unseen;\n      SLIMGRAD_RETURN_IF_ERROR("
+          "Set(node.name, parameter, argument, arguments, unseen));",
+          COMPRESSORS + "make_test"),
+    fault("compressors/BUILD", "lets the linker leave methods out",
+          "alwayslink = True,", "alwayslink = False,", COMPRESSORS + "registry_test"),
+)

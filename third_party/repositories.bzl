@@ -13,6 +13,12 @@ def _libraries():
     """Libraries whose headers lie on the compiler's own path."""
     maybe(
         system_library,
+        name = "benchmark",
+        header = "benchmark/benchmark.h",
+        targets = {"benchmark": "-lbenchmark -lpthread"},
+    )
+    maybe(
+        system_library,
         name = "cli11",
         header = "CLI/CLI.hpp",
         targets = {"cli11": ""},

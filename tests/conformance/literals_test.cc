@@ -56,6 +56,12 @@ TEST(Literals, SaturatedValuesAreCountedOnEveryRank) {
   EXPECT_EQ(ranks.exchange().report().saturated, 0U);
 }
 
+TEST(Literals, SaturatedSparseValuesAreCounted) {
+  Ranks ranks("error_feedback(top_k(k=2)|delta_index|fp16_values)", 1, Tensors({{4}}));
+  ranks.MustStep({{{1e6F, 1.0F, -1e6F, 0.0F}}});
+  EXPECT_EQ(ranks.exchange().report().saturated, 2U);
+}
+
 // What saturates is carried: 100000 is 65504 now and the rest later.
 TEST(Literals, ErrorFeedbackCarriesWhatSaturates) {
   Ranks ranks("error_feedback(fp16)", 1, Tensors({{1}}));

@@ -44,7 +44,7 @@ def run_tests(tree, targets, options):
     done = subprocess.run(command, cwd=tree, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, check=False)
     failed = re.findall(r"^(//\S+)\s+(?:FAILED|TIMEOUT)", done.stdout, re.MULTILINE)
-    cases = re.findall(r"^\[  FAILED  \] ([\w/.]+)", done.stdout, re.MULTILINE)
+    cases = re.findall(r"^\[  FAILED  \] ([\w/]+\.[\w/.]+)", done.stdout, re.MULTILINE)
     return done.returncode, failed, cases, done.stdout
 
 

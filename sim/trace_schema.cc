@@ -158,11 +158,12 @@ ModelOp ReadOp(const JsonFields& fields) {
   return op;
 }
 
-TraceModel ReadModel(const JsonFields& trace, Status* error) {
+// `recorded`: parameters of the recorded tensors, in case the model's own are not given.
+TraceModel ReadModel(const JsonFields& trace, std::int64_t recorded, Status* error) {
   const JsonFields fields = trace.Object("model");
-  TraceModel model;
-  model.kind = fields.Name("kind");
-  model.parameters = fields.Count("parameters", 0, kMaxCount);
+  TraceModel model = {"model", recorded, std::nullopt};
+  if (fields.Has("kind")) model.kind = fields.Name("kind");
+  if (fields.Has("parameters")) model.parameters = fields.Count("parameters", 0, kMaxCount);
   if (!fields.Has("graph")) return model;
   constexpr const char* kExpected = "an array of 1 to 1000 ops";
   const Json& ops = fields.Array("graph", kExpected);
@@ -286,7 +287,7 @@ TraceSchema ReadFields(const JsonFields& trace, const std::string& origin, Statu
   schema.learning_rates = ReadNumbers(trace, "learning_rates", schema.steps, true);
   if (trace.Has("loss"))
     schema.cross_entropy = trace.Choice("loss", {"cross_entropy"}) == "cross_entropy";
-  if (trace.Has("model")) schema.model = ReadModel(trace, error);
+  if (trace.Has("model")) schema.model = ReadModel(trace, schema.parameters(), error);
   if (trace.Has("data")) schema.data = ReadData(trace);
   if (trace.Has("initial_weights")) schema.initial_weights = trace.FileName("initial_weights");
   if (trace.Has("final_weights")) schema.final_weights = trace.FileName("final_weights");

@@ -251,6 +251,8 @@ TEST(TraceSchema, Model) {
   EXPECT_THAT(With(Graph(), "/data", {{"file", "d"}, {"classes", 3}}),
               HasSubstr("trace.json: model.graph"));
   EXPECT_EQ(With(Graph(), "/model/graph", nullptr), "");
+  EXPECT_EQ(Without(Graph(), "/model", "kind"), "");
+  EXPECT_EQ(Without(Graph(), "/model", "parameters"), "");
 }
 
 TEST(TraceSchema, Data) {

@@ -84,9 +84,8 @@ std::unique_ptr<GradientSource> RecordedGradients(const Trace& trace, const Back
 
 Result<std::unique_ptr<GradientSource>> ModelGradients(const Trace& trace) {
   SLIMGRAD_ASSIGN_OR_RETURN(auto model, ModelOfTrace(trace));
-  if (!trace.data()->batches) return Unsupported("closed loop: the trace records no batches");
-  if (trace.initial_weights().empty())
-    return Unsupported("closed loop: the trace records no initial weights");
+  if (!trace.data()->batches) return Unsupported("the trace records no batches");
+  if (trace.initial_weights().empty()) return Unsupported("the trace records no initial weights");
   return std::unique_ptr<GradientSource>(std::make_unique<Computed>(trace, std::move(model)));
 }
 

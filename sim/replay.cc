@@ -89,16 +89,17 @@ Status Replayer::Prepare() {
     if (closed.ok())
       closed_ = std::move(*closed);
     else if (options_.require_closed_loop)
-      return closed.status();
+      return closed.status().In("closed loop");
     else
-      report.notes.push_back(
-          fmt::format("No closed loop, so no accuracy: {}.", closed.status().message()));
+      report.notes.push_back(fmt::format("No closed loop: {}.", closed.status().message()));
   }
   if (!open_ && !closed_)
     return InvalidArgument("loops: expected open or closed or both, found neither");
   report.measured_in = open_ ? Loop::kOpen : Loop::kClosed;
   if (auto evaluator = Evaluator::Create(trace_); evaluator.ok())
     evaluator_ = std::move(*evaluator);
+  else
+    report.notes.push_back(fmt::format("No accuracy: {}.", evaluator.status().message()));
   return {};
 }
 
@@ -133,7 +134,8 @@ Status Replayer::RunSpec(const ReplaySpec& spec) {
     auto& base = loop == Loop::kOpen ? open_base_ : closed_base_;
     auto& outcome = loop == Loop::kOpen ? row.open_loop : row.closed_loop;
     if (run->weights) outcome = OutcomeOf(*run, base, baseline);
-    if (baseline && run->weights) base = std::move(run->weights);
+    // Weights of a baseline that ended early are no end to measure distances from.
+    if (baseline && run->weights && run->failure.empty()) base = std::move(run->weights);
   }
   result_.report.rows.push_back(std::move(row));
   if (options_.clock_ns) result_.timings.rows.push_back(std::move(timing));

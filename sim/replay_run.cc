@@ -1,5 +1,6 @@
 #include "sim/replay_run.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "comm/exchange.h"
 #include "comm/lock_step_group.h"
 #include "kernels/combine.h"
+#include "kernels/elementwise.h"
 #include "kernels/sums.h"
 
 namespace slimgrad::sim {
@@ -75,11 +77,18 @@ class Run {
                                             {.learning_rate = learning_rate, .loss_scale = 1}));
     Count();
     if (exchange_.report().skipped) return true;
-    if (result_.weights) optimizer_.Step(learning_rate, average_.ins(), result_.weights->outs());
-    return true;
+    if (!result_.weights) return true;
+    optimizer_.Step(learning_rate, average_.ins(), result_.weights->outs());
+    return WeightsAreFinite() || Diverged(step);
   }
 
  private:
+  bool WeightsAreFinite() const {
+    return std::ranges::all_of(result_.weights->const_views(), [&](const ConstView& weights) {
+      return kernels::CountNonFinite(options_.backend, weights) == 0;
+    });
+  }
+
   bool Diverged(std::int64_t step) {
     result_.failure = fmt::format("diverged at step {}", step + 1);
     return false;

@@ -91,7 +91,9 @@ std::string TableText(const std::vector<Line>& lines) {
   for (const Line& line : lines) {
     for (std::size_t c = 0; c + 1 < line.size(); ++c)
       text += fmt::format("{:<{}}  ", line[c], widths[c]);
-    text += line.back() + "\n";
+    text += line.back();
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
   }
   return text;
 }

@@ -4,9 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -44,6 +50,21 @@ std::uint64_t NowNs() {
                                     std::chrono::nanoseconds(1));
 }
 
+// CLI11 alone takes "-1" for an unsigned number, "010" for 8, and clamps what does not fit.
+template <class T>
+CLI::Validator WholeNumber(T least) {
+  return {[least](std::string& text) -> std::string {
+            T value = {};
+            const char* const end = text.data() + text.size();
+            const auto [stopped, error] = std::from_chars(text.data(), end, value);
+            const std::string found = std::exchange(text, std::to_string(value));
+            if (error == std::errc() && stopped == end && value >= least) return "";
+            return "expected a whole number from " + std::to_string(least) + " to " +
+                   std::to_string(std::numeric_limits<T>::max()) + ", found '" + found + "'";
+          },
+          ""};
+}
+
 struct ReplayCommand {
   std::string trace, compressors, out;
   std::int64_t steps = 0;
@@ -66,9 +87,10 @@ struct ReplayCommand {
                      "Also write report.html, report.json, report.csv and timings.json there")
         ->type_name("DIR");
     command->add_option("--steps", steps, "Only the first N steps of the trace")
-        ->check(CLI::PositiveNumber)
+        ->transform(WholeNumber(std::int64_t{1}))
         ->type_name("N");
     command->add_option("--seed", seed, "Of the compressors' randomness, 0 by default")
+        ->transform(WholeNumber(std::uint64_t{0}))
         ->type_name("N");
     command->add_flag("--open-loop", open, "The recorded gradients only");
     command->add_flag(
@@ -140,6 +162,14 @@ int Main(int argc, char** argv) {
   inspect.AddTo(app);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RequiredError& error) {
+    const std::vector<std::string> unknown = app.remaining();
+    if (unknown.empty()) {
+      app.exit(error);
+      return kBadUsage;
+    }
+    return Fail(InvalidArgument("command: expected list, replay or inspect, found '" + unknown[0] +
+                                "'; --help says more"));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kBadUsage;
   }

@@ -94,7 +94,8 @@ FAULTS = (
           "static_cast<unsigned>(x[i + bit] >= 0)", "static_cast<unsigned>(x[i + bit] > 0)",
           KERNELS + "sign_test", "literals"),
     fault("kernels/sign_cpu.cc", "padding of a short block enters its mean",
-          "scale[b] = BlockMean(begin, end, end - begin,", "scale[b] = BlockMean(begin, end, block,",
+          "scale[b] = BlockMean(begin, end, end - begin,",
+          "scale[b] = BlockMean(begin, end, block,",
           "shapes"),
     fault("compressors/scaled_sign.cc", "claims to contract more than it does",
           "1.0 / static_cast<double>(std::min(block, n)) * 0.999", "0.6", "traits"),
@@ -189,7 +190,8 @@ FAULTS = (
     fault("compressors/api/parameter.cc", "takes NaN for a number",
           "return std::isfinite(value) && ", "return ", COMPRESSORS + "make_test"),
     fault("compressors/api/make.cc", "leaves defaults out of the canonical text",
-          "SLIMGRAD_RETURN_IF_ERROR(\n          Set(node.name, parameter, argument, arguments, texts[parameter.name()]));",
+          "SLIMGRAD_RETURN_IF_ERROR(\n          Set(node.name, parameter, argument, arguments, "
+          "texts[parameter.name()]));",
           "std::string unseen;\n      SLIMGRAD_RETURN_IF_ERROR("
           "Set(node.name, parameter, argument, arguments, unseen));",
           COMPRESSORS + "make_test"),

@@ -6,8 +6,8 @@
 Run by hand, from anywhere in the checkout: a suite that is to be trusted has to fail when the code
 is wrong. The copy is what `git ls-files` lists, as it lies in the working tree. First the tests run
 on the copy as it is, and have to pass. Then each fault of faults.py is applied, the tests that are
-said to notice it are built and run, and the file is put back. A fault whose text is no longer found
-exactly once, or that does not build, is an error of the list: mend it along with the code.
+said to notice it are built and run, and the file is put back. A fault whose text is no longer
+found exactly once, or that does not build, is an error of the list: mend it along with the code.
 
 Prints a table, a row as soon as it is known:  fault | what it breaks | caught by.
 Exit status: 0 if every fault was caught, 1 if one survived or could not be planted, 2 for bad usage.
@@ -81,7 +81,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=2, help="of Bazel")
     parser.add_argument("--only", default="", help="faults with this text in file or description")
-    parser.add_argument("--output_base", default="", help="kept for the next run; default: temporary")
+    parser.add_argument("--output_base", default="", help="kept for the next run; else temporary")
     parser.add_argument("--list", action="store_true", help="prints the faults and ends")
     options = parser.parse_args()
     faults = [f for f in FAULTS if options.only in f.file or options.only in f.breaks]

@@ -6,8 +6,8 @@
 Run by hand, from anywhere in the checkout: a suite that is to be trusted has to fail when the code
 is wrong. The copy is what `git ls-files` lists, as it lies in the working tree. First the tests run
 on the copy as it is, and have to pass. Then each fault of faults.py is applied, the tests that are
-said to notice it are built and run, and the file is put back. A fault whose text is no longer
-found exactly once, or that does not build, is an error of the list: mend it along with the code.
+said to notice it are built and run, and the file is put back. A fault whose text is not in the file
+exactly once any more, or that does not build, is an error of the list: mend it with the code.
 
 Prints a table, a row as soon as it is known:  fault | what it breaks | caught by.
 Exit status: 0 if every fault was caught, 1 if one survived or could not be planted, 2 for bad usage.

@@ -10,7 +10,7 @@ said to notice it are built and run, and the file is put back. A fault whose tex
 exactly once any more, or that does not build, is an error of the list: mend it with the code.
 
 Prints a table, a row as soon as it is known:  fault | what it breaks | caught by.
-Exit status: 0 if every fault was caught, 1 if one survived or could not be planted, 2 for bad usage.
+Exit status: 0 if every fault was caught, 1 if one survived or was not planted, 2 for bad usage.
 """
 
 import argparse

@@ -200,7 +200,10 @@ Status Exchange::Step(std::span<const std::span<const ConstView>> gradients,
   report_.skip_reason.clear();
   report_.payload_bytes = report_.saturated = report_.encode_ns = report_.decode_ns = 0;
   report_.traffic.Clear();
-  if (options_.nonfinite == NonFinite::kSkip) SLIMGRAD_RETURN_IF_ERROR(AgreeFinite(gradients));
+  // Trusted gradients are not read, but ranks may have been restored: once, they compare steps.
+  const bool look = options_.nonfinite == NonFinite::kSkip;
+  if (look || !agreed_) SLIMGRAD_RETURN_IF_ERROR(AgreeToGo(gradients, look));
+  agreed_ = true;
   for (std::size_t t = 0; t < tensors_.size() && !report_.skipped; ++t)
     SLIMGRAD_RETURN_IF_ERROR(RunTensor(t, gradients, averages));
   report_.saturated = counters_.saturated;
@@ -209,11 +212,11 @@ Status Exchange::Step(std::span<const std::span<const ConstView>> gradients,
   return {};
 }
 
-// Every rank says which of its tensors is not finite, and in which step it is.
-Status Exchange::AgreeFinite(std::span<const std::span<const ConstView>> gradients) {
+// Every rank says in which step it is and, having looked, which of its tensors is not finite.
+Status Exchange::AgreeToGo(std::span<const std::span<const ConstView>> gradients, bool look) {
   for (std::size_t l = 0; l < locals_.size(); ++l) {
     std::uint64_t bad = kAllFinite;
-    for (std::size_t t = 0; t < tensors_.size() && bad == kAllFinite; ++t)
+    for (std::size_t t = 0; look && t < tensors_.size() && bad == kAllFinite; ++t)
       if (kernels::CountNonFinite(options_.backend, gradients[l][t]) > 0) bad = t;
     const std::span<std::uint64_t> flag = flags_.span().subspan(2 * l, 2);
     flag[0] = step_;
@@ -330,6 +333,7 @@ Status Exchange::RestoreState(std::size_t l, std::span<const std::byte> file) {
   SLIMGRAD_ASSIGN_OR_RETURN(const StateHeader header,
                             DeserializeState(file, "state", HeaderOf(l), TensorStatesOf(l)));
   step_ = locals_[l].restored_step = header.step;
+  agreed_ = false;
   return {};
 }
 

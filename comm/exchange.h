@@ -34,7 +34,7 @@ namespace slimgrad {
 
 enum class NonFinite : std::uint8_t {
   kSkip,     // look for NaN and infinity, and skip the step where there is one
-  kTrusted,  // the trainer has looked already, as a gradient scaler does; nothing is read
+  kTrusted,  // the trainer has looked already, as a gradient scaler does; gradients are not read
 };
 
 struct ExchangeOptions {
@@ -115,7 +115,7 @@ class Exchange {
 
   Status CheckViews(std::span<const std::span<const ConstView>> gradients,
                     std::span<const std::span<const View>> averages) const;
-  Status AgreeFinite(std::span<const std::span<const ConstView>> gradients);
+  Status AgreeToGo(std::span<const std::span<const ConstView>> gradients, bool look);
   Status RunTensor(std::size_t t, std::span<const std::span<const ConstView>> gradients,
                    std::span<const std::span<const View>> averages);
   Status RunRound(std::size_t t, std::size_t r);
@@ -140,6 +140,7 @@ class Exchange {
   Counters counters_;
   StepOptions step_options_;
   std::uint64_t step_ = 0;
+  bool agreed_ = false;  // on the step, since set-up or the last restore
   StepReport report_;
 
   // Sized at set-up, used within a step.

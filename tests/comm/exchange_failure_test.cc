@@ -106,9 +106,7 @@ TEST(ExchangeStep, RanksInDifferentStepsAreNamed) {
   const auto checked = StepErrors(NonFinite::kSkip);
   EXPECT_EQ(checked[0].message(), "rank 1: step: expected 0 as on rank 0, found 1");
   EXPECT_EQ(checked[1].message(), "rank 0: step: expected 1 as on rank 1, found 0");
-  const auto trusted = StepErrors(NonFinite::kTrusted);  // here the frame knows
-  EXPECT_EQ(trusted[0].message(), "tensor 'w', round 0: rank 1: frame step: expected 0, found 1");
-  EXPECT_EQ(trusted[1].message(), "tensor 'w', round 0: rank 0: frame step: expected 1, found 0");
+  const auto trusted = StepErrors(NonFinite::kTrusted);
   for (const auto* errors : {&checked, &trusted})
     for (const Status& status : *errors) EXPECT_EQ(status.code(), Code::kMismatch);
 }
@@ -177,6 +175,7 @@ TEST(ExchangeFailure, ADamagedFrameIsRefusedAndWhatWasNotSentIsKept) {
     auto exchange = MustCreate(group, "error_feedback(top_k(k=2))", tensors,
                                {.nonfinite = NonFinite::kTrusted});
     Worker worker(group, tensors);
+    ASSERT_TRUE(worker.Run(*exchange).ok());  // zeros: the next gather is the frames'
     worker.gradient(0, 0) = {1, -5, 2, 4, 3};
     worker.gradient(1, 0) = {7, 0, 0, -6, 1};
     group.flip_rank = 1;
@@ -187,7 +186,7 @@ TEST(ExchangeFailure, ADamagedFrameIsRefusedAndWhatWasNotSentIsKept) {
     EXPECT_EQ(status.message().substr(0, begin.size()), begin) << status.message();
     EXPECT_EQ(Residual(*exchange, 0, 0), (std::vector<float>{1, 0, 2, 0, 3}));
     EXPECT_EQ(Residual(*exchange, 1, 0), (std::vector<float>{0, 0, 0, 0, 1}));
-    EXPECT_EQ(exchange->next_step(), 0U);
+    EXPECT_EQ(exchange->next_step(), 1U);
   }
 }
 

@@ -122,6 +122,8 @@ TEST(Exchange, CountsFramesHeadersAndRounds) {
   auto exchange =
       MustCreate(group, "power_sgd(rank=2)", tensors, {.nonfinite = NonFinite::kTrusted});
   ASSERT_TRUE(worker.FillAndRun(*exchange).ok());
+  EXPECT_EQ(exchange->report().traffic.finite_check.SentByAll(), 3 * 2 * 16U);  // once: the step
+  ASSERT_TRUE(worker.FillAndRun(*exchange).ok());
   EXPECT_EQ(exchange->report().payload_bytes, 3 * 2 * (10 * 2 * 4));
   ASSERT_EQ(exchange->report().traffic.rounds.size(), 2U);
   for (const TrafficRow& row : exchange->report().traffic.rounds)

@@ -33,6 +33,6 @@ int main() {
   const std::string folder = std::string(workspace) + "/tests/golden/";
   bool ok = Write(folder + "sizes.csv", slimgrad::SizesText());
   for (const slimgrad::Golden& golden : slimgrad::Goldens())
-    ok &= Write(folder + std::string(golden.file) + ".txt", slimgrad::GoldenText(golden.spec));
+    ok &= Write(folder + golden.file + ".txt", slimgrad::GoldenText(golden.spec));
   return ok ? 0 : 1;
 }

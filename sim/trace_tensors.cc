@@ -60,16 +60,11 @@ Status CheckFinite(std::string_view tensor, In values, bool not_negative) {
 std::int64_t IntegerAt(const ConstView& view, std::size_t i) {
   SLIMGRAD_CHECK(i < view.numel);
   switch (view.dtype) {
-    case DType::kU8:
-      return view.As<std::uint8_t>()[i];
-    case DType::kU16:
-      return view.As<std::uint16_t>()[i];
-    case DType::kI32:
-      return view.As<std::int32_t>()[i];
-    case DType::kI64:
-      return view.As<std::int64_t>()[i];
-    default:
-      break;
+    case DType::kU8: return view.As<std::uint8_t>()[i];
+    case DType::kU16: return view.As<std::uint16_t>()[i];
+    case DType::kI32: return view.As<std::int32_t>()[i];
+    case DType::kI64: return view.As<std::int64_t>()[i];
+    default: break;
   }
   SLIMGRAD_CHECK(!"an integer tensor");
   return 0;

@@ -4,8 +4,9 @@
 //
 //   Status error;
 //   const JsonFields fields(json, "trace.json: optimizer", &error);
-//   config.momentum = fields.Number("momentum", "a number in [0, 1)", [](double m) { return m >= 0
-//   && m < 1; }); SLIMGRAD_RETURN_IF_ERROR(error);
+//   config.momentum = fields.Number("momentum", "a number in [0, 1)",
+//                                   [](double m) { return m >= 0 && m < 1; });
+//   SLIMGRAD_RETURN_IF_ERROR(error);
 //
 // An optional field may be absent or null. Errors are kCorrupt: "trace.json: optimizer.momentum:
 // expected a number in [0, 1), found 1.5".

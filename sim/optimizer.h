@@ -28,8 +28,8 @@ struct OptimizerConfig {
   double beta2 = 0;
   double eps = 0;  // adam and adamw, > 0
 
-  // The averaged gradient is scaled to at most this 2-norm over all tensors; none: no clipping. >
-  // 0.
+  // > 0: the averaged gradient is scaled to at most this 2-norm over all tensors. None: no
+  // clipping.
   std::optional<double> clip_global_norm = std::nullopt;
 };
 

@@ -37,9 +37,8 @@ struct ReplaySpec {
 Result<std::vector<ReplaySpec>> ParseReplaySpecs(std::string_view list);
 
 struct ReplayOptions {
-  std::optional<std::int64_t>
-      steps;               // of the trace, from its first: 1 <= steps <= the trace's; none: all
-  std::uint64_t seed = 0;  // of the compressors' randomness
+  std::optional<std::int64_t> steps = {};  // the trace's first ones: 1 to all of them; none: all
+  std::uint64_t seed = 0;                  // of the compressors' randomness
   bool open_loop = true;
   bool closed_loop = true;           // where the trace's model can be run; see require_closed_loop
   bool require_closed_loop = false;  // kUnsupported instead of a note where it cannot

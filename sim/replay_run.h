@@ -28,12 +28,10 @@ struct RunResult {
   std::int64_t skipped = 0;
   std::uint64_t saturated = 0;
   ErrorMeter errors;
-  std::vector<double>
-      residual_norms;  // a step, mean over ranks; empty where no rank keeps a residual
+  std::vector<double> residual_norms;  // a step, mean over ranks; empty: no rank keeps a residual
   std::vector<double> train_losses;
-  std::string failure;  // empty, or "diverged at step N"
-  std::optional<TensorSet>
-      weights;  // after the last step; none where the trace has no initial weights
+  std::string failure;               // empty, or "diverged at step N"
+  std::optional<TensorSet> weights;  // after the last step; none: the trace has no initial ones
   std::uint64_t encode_ns = 0, decode_ns = 0, wall_ns = 0;
 };
 

@@ -44,9 +44,9 @@ struct NamedValue {
 // Where training ended in one of the two loops. Unset values are shown as "n/a".
 struct Outcome {
   std::string failure;  // empty, or why it ended early: "diverged at step 12"
-  std::optional<double>
-      weight_distance;                  // |w - w_none| / |w_none|, 2-norms over all final weights;
-                                        // w_none from the uncompressed run in the same loop
+  // |w - w_none| / |w_none|, 2-norms over all final weights, w_none from the uncompressed run in
+  // the same loop.
+  std::optional<double> weight_distance;
   std::optional<double> eval_loss;      // nats, mean over the evaluation set
   std::optional<double> eval_accuracy;  // fraction, 0 to 1
   std::vector<double> train_loss;       // per step, mean over workers; may be empty
@@ -54,11 +54,10 @@ struct Outcome {
 
 // One compressor spec. Rows are shown in the order given; the dense baselines come first.
 struct Row {
-  std::string spec;   // canonical text
-  std::string label;  // as the user typed it
-  std::vector<std::string>
-      algorithms;       // collectives used, "all_gather"; more than one if they differ
-  std::string failure;  // empty, or why this spec has no (further) numbers
+  std::string spec;                     // canonical text
+  std::string label;                    // as the user typed it
+  std::vector<std::string> algorithms;  // collectives used, "all_gather"; several if tensors differ
+  std::string failure;                  // empty, or why this spec has no (further) numbers
 
   std::optional<double> payload_bits;  // bits a parameter: one rank's frames / parameters
   std::optional<double> sent_bytes;    // a worker a step to other ranks, mean; unset with one rank

@@ -64,10 +64,11 @@ Status IoError(std::string message);
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose, `return value;`
-  Result(Status error) : status_(std::move(error)) {
+  // Implicit on purpose: `return value;` and `return status;`.
+  Result(T value) : value_(std::move(value)) {}       // NOLINT
+  Result(Status error) : status_(std::move(error)) {  // NOLINT
     SLIMGRAD_CHECK(!status_.ok());
-  }  // NOLINT: likewise
+  }
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }

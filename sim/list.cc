@@ -1,14 +1,16 @@
 #include "sim/list.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "comm/exchange.h"
+#include "comm/lock_step_group.h"
 #include "compressors/api/registry.h"
-#include "core/frame.h"
+#include "core/random.h"
+#include "sim/tensor_set.h"
 
 namespace slimgrad::sim {
 namespace {
@@ -38,16 +40,6 @@ std::string CollectiveText(const Plan& plan) {
   return fmt::format("{}", fmt::join(names, " + "));
 }
 
-std::string BitsText(const Plan& plan) {
-  std::size_t bytes = 0;
-  for (const Round& round : plan.rounds)
-    bytes += round.kind == Round::Kind::kGather ? kFrameHeaderBytes + round.bound
-                                                : round.count * SizeOf(round.dtype);
-  const double bits =
-      8.0 * static_cast<double>(bytes) / static_cast<double>(ExampleTensor().numel());
-  return fmt::format("{}{:.3g}", plan.traits.fixed_size ? "" : "<= ", bits);
-}
-
 std::string ClaimsText(const Traits& traits) {
   Line claims;
   if (traits.exact) claims.push_back("exact");
@@ -56,28 +48,38 @@ std::string ClaimsText(const Traits& traits) {
   return claims.empty() ? "-" : fmt::format("{}", fmt::join(claims, ", "));
 }
 
-std::string StateText(const Compressor& compressor) {
-  Scratch scratch;
-  Counters counters;
-  Context context;
-  context.tensor = &ExampleTensor();
-  context.scratch = &scratch;
-  context.counters = &counters;
-  State state = compressor.Init(context);
-  return fmt::format("{:.3g}", static_cast<double>(StateBytes(state)) /
-                                   static_cast<double>(ExampleTensor().numel()));
+std::string PerParameter(double amount) {
+  return fmt::format("{:.3g}", amount / static_cast<double>(ExampleTensor().numel()));
+}
+
+// One step of one rank on values spread evenly over [-0.5, 0.5): what a payload really takes.
+Status RunStep(Exchange& exchange) {
+  const TensorSet gradient(exchange.tensors()), average(exchange.tensors());
+  const RandomKey key = MakeRandomKey(0, 0, "list", ExampleTensor().name, 0);
+  for (std::size_t i = 0; i < ExampleTensor().numel(); ++i)
+    gradient.outs()[0][i] = Uniform(key, i) - 0.5F;
+  const std::span<const ConstView> gradients = gradient.const_views();
+  const std::span<const View> averages = average.views();
+  return exchange.Step({&gradients, 1}, {&averages, 1}, {});
+}
+
+// The cells that the example decides; an example that cannot run is the method's mistake.
+Line MeasuredCells(const Method& method) {
+  const Result<Compressor> compressor = MakeCompressor(method.example);
+  SLIMGRAD_CHECK(compressor.ok());
+  LockStepGroup group(1);
+  const auto exchange = Exchange::Create(group, *compressor, {ExampleTensor()}, {});
+  SLIMGRAD_CHECK(exchange.ok() && RunStep(**exchange).ok());
+  const Plan& plan = (*exchange)->plans()[0];
+  return {CollectiveText(plan),
+          PerParameter(8.0 * static_cast<double>((*exchange)->report().payload_bytes)),
+          PerParameter(static_cast<double>(StateBytes((*exchange)->state(0, 0)))),
+          ClaimsText(plan.traits)};
 }
 
 Line LineOf(const Method& method) {
   Line line = {method.name, KindText(method.kind())};
-  const Result<Compressor> compressor = MakeCompressor(method.example);
-  const Result<Plan> plan =
-      compressor.ok() ? compressor->MakePlan(ExampleTensor()) : compressor.status();
-  if (plan.ok())
-    line.insert(line.end(), {CollectiveText(*plan), BitsText(*plan), StateText(*compressor),
-                             ClaimsText(plan->traits)});
-  else
-    line.insert(line.end(), {"n/a", "n/a", "n/a", "n/a"});
+  for (std::string& cell : MeasuredCells(method)) line.push_back(std::move(cell));
   line.push_back("cpu");
   line.push_back(method.summary);
   return line;

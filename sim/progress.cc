@@ -16,13 +16,13 @@ namespace {
 constexpr int kLeastWidth = 20;
 constexpr int kUsualWidth = 80;
 
-int TerminalWidth(std::FILE* stream) {
+}  // namespace
+
+int TerminalWidth(std::FILE* stream, int otherwise) {
   winsize size = {};
-  if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualWidth;
+  if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return otherwise;
   return size.ws_col;
 }
-
-}  // namespace
 
 std::string ProgressLine(std::string_view label, std::int64_t done, std::int64_t total, int width) {
   if (width < kLeastWidth) return "";
@@ -49,7 +49,7 @@ Progress::~Progress() { Clear(); }
 
 void Progress::Update(std::string_view label, std::int64_t done, std::int64_t total) {
   if (stream_ == nullptr) return;
-  std::string line = ProgressLine(label, done, total, TerminalWidth(stream_));
+  std::string line = ProgressLine(label, done, total, TerminalWidth(stream_, kUsualWidth));
   if (line == drawn_) return;
   std::fputs(("\r" + line).c_str(), stream_);
   std::fflush(stream_);

@@ -14,6 +14,9 @@ namespace slimgrad::sim {
 // of 0 counts as done. The last column stays free: some terminals wrap there.
 std::string ProgressLine(std::string_view label, std::int64_t done, std::int64_t total, int width);
 
+// Columns of the terminal that `stream` is; `otherwise` where it is none, or does not say.
+int TerminalWidth(std::FILE* stream, int otherwise);
+
 // Not thread-safe; does not own `stream`. The bar is wiped when the object dies, so that an error
 // message or a table starts on a clean line.
 class Progress {

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "compressors/api/registry.h"
+#include "core/version.h"
 #include "kernels/sums.h"
 #include "sim/replay_run.h"
 
@@ -212,7 +213,7 @@ void Replayer::AddTiming(const RunResult& run, RowTiming& timing, std::int64_t* 
 void Replayer::Describe() {
   const TraceSchema& schema = trace_.schema();
   Report& report = result_.report;
-  report.provenance = {{"tool", "slimgrad 0.1.0"},
+  report.provenance = {{"tool", fmt::format("slimgrad {}", kVersion)},
                        {"trace", schema.name},
                        {"model", schema.model ? schema.model->kind : "n/a"},
                        {"optimizer", std::string(NameOf(schema.optimizer.kind))},

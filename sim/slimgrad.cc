@@ -1,8 +1,5 @@
 // The command. Exit status: 0 done, 1 a run that failed (a damaged trace, a diverged spec), 2 bad
 // usage.
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -16,6 +13,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/version.h"
 #include "sim/inspect.h"
 #include "sim/list.h"
 #include "sim/progress.h"
@@ -26,23 +24,19 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
+constexpr int kLeastColumns = 100;  // for the tables; more where the terminal has them
 
 int Fail(const Status& status) {
   std::fprintf(stderr, "slimgrad: %s\n", status.message().c_str());
   return status.code() == Code::kInvalidArgument ? kBadUsage : kFailed;
 }
 
-// False when standard output could not be written whole (a full disk, a closed pipe).
+// The exit status: a failure when standard output could not be written whole (a full disk, a closed
+// pipe).
 int Print(const std::string& text) {
   const bool written =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   return written ? 0 : Fail(IoError("standard output: not everything could be written"));
-}
-
-int TerminalWidth() {
-  winsize size = {};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
-  return size.ws_col;
 }
 
 std::uint64_t NowNs() {
@@ -128,8 +122,8 @@ struct ReplayCommand {
       const Status written = WriteReport(out, result->report, &result->timings);
       if (!written.ok()) return Fail(written);
     }
-    const int printed =
-        Print(ToText(result->report, &result->timings, std::max(100, TerminalWidth())));
+    const int width = std::max(kLeastColumns, TerminalWidth(stdout, kLeastColumns));
+    const int printed = Print(ToText(result->report, &result->timings, width));
     return result->report.HasFailures() ? kFailed : printed;
   }
 };
@@ -153,7 +147,7 @@ struct InspectCommand {
 int Main(int argc, char** argv) {
   CLI::App app("slimgrad: what gradient compression sends, loses and costs.", "slimgrad");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "slimgrad 0.1.0");
+  app.set_version_flag("--version", "slimgrad " + std::string(kVersion));
   app.footer("Each command has its own --help with examples.");
   ReplayCommand replay;
   InspectCommand inspect;

@@ -24,8 +24,7 @@ struct HalfCodec {
     SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const T> values,
                               payload.Get<T>(Tag::kValue, y.size()));
     ScratchScope scope(*context.scratch);
-    const std::span<std::byte> memory = scope.Take(y.size() * sizeof(float));
-    const Out wide(reinterpret_cast<float*>(memory.data()), y.size());
+    const Out wide = scope.Take<float>(y.size());
     kernels::Widen(context.backend,
                    {values.data(), values.size(), kDTypeOf<T>, context.backend.device}, wide);
     kernels::AddScaled(context.backend, wide, weight, y);

@@ -12,7 +12,7 @@ struct None {
                 .traits = {.unbiased = true, .delta = 1.0, .fixed_size = true, .exact = true}};
   }
   void Encode(In x, const Context& context, Payload& payload) const {
-    kernels::Widen(context.backend, x, payload.Add<float>(Tag::kValue, x.size()));
+    kernels::Copy(context.backend, x, payload.Add<float>(Tag::kValue, x.size()));
   }
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
     SLIMGRAD_ASSIGN_OR_RETURN(const In values, payload.Get<float>(Tag::kValue, y.size()));

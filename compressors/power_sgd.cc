@@ -59,7 +59,7 @@ class PowerSgd {
   void Send(int round, In x, State& state, const Context& context, Payload& payload) const {
     const auto [rows, cols, rank] = state.shape;
     if (rank == 0) {
-      kernels::Widen(context.backend, x, payload.Add<float>(Tag::kValue, x.size()));
+      kernels::Copy(context.backend, x, payload.Add<float>(Tag::kValue, x.size()));
     } else if (round == 0) {
       kernels::MultiplyRight(context.backend, x, rows, cols, state.warm.span(), rank,
                              payload.Add<float>(Tag::kValue, rows * rank));
@@ -77,19 +77,19 @@ class PowerSgd {
       if (average.empty()) return {};
       SLIMGRAD_ASSIGN_OR_RETURN(const In mean,
                                 inbox.payloads[0].Get<float>(Tag::kValue, average.size()));
-      kernels::Widen(backend, mean, average);
+      kernels::Copy(backend, mean, average);
       return {};
     }
     if (round == 0) {
       SLIMGRAD_ASSIGN_OR_RETURN(const In p, inbox.payloads[0].Get<float>(Tag::kValue, rows * rank));
-      kernels::Widen(backend, p, state.p.span());
+      kernels::Copy(backend, p, state.p.span());
       kernels::Orthonormalize(backend, rows, rank, context.SharedKey("power_sgd.p"),
                               state.p.span());
       return {};
     }
     SLIMGRAD_ASSIGN_OR_RETURN(const In q, inbox.payloads[0].Get<float>(Tag::kValue, cols * rank));
-    kernels::Widen(backend, q, state.q.span());
-    kernels::Widen(backend, q, state.warm.span());
+    kernels::Copy(backend, q, state.q.span());
+    kernels::Copy(backend, q, state.warm.span());
     kernels::Orthonormalize(backend, cols, rank, context.SharedKey("power_sgd.q"),
                             state.warm.span());
     if (average.empty()) return {};

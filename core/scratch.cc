@@ -1,9 +1,5 @@
 #include "core/scratch.h"
 
-#include <cstdint>
-
-#include "core/check.h"
-
 namespace slimgrad {
 
 ScratchScope::ScratchScope(Scratch& scratch)

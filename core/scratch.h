@@ -2,14 +2,17 @@
 // the first steps nothing is allocated. One Scratch belongs to one thread.
 //
 //   ScratchScope scope(*context.scratch);
-//   std::span<std::byte> memory = scope.Take(bytes);   // valid until `scope` ends
+//   const Out values = scope.Take<float>(n);   // valid until `scope` ends
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/check.h"
 
 namespace slimgrad {
 
@@ -41,6 +44,12 @@ class ScratchScope {
 
   // Aligned to kBufferAlignment; contents unspecified.
   std::span<std::byte> Take(std::size_t bytes) { return scratch_.Take(bytes); }
+  template <class T>
+  std::span<T> Take(std::size_t count) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    SLIMGRAD_CHECK(count <= PTRDIFF_MAX / sizeof(T));
+    return {reinterpret_cast<T*>(Take(count * sizeof(T)).data()), count};
+  }
 
  private:
   Scratch& scratch_;

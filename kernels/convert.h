@@ -30,7 +30,7 @@ void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
 
 // A copy, bit for bit, NaNs too.
-void F32ToF32(const Backend& backend, In from, Out to);
+void Copy(const Backend& backend, In from, Out to);
 
 namespace ref {
 std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow);
@@ -38,7 +38,7 @@ std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits
                         Overflow overflow);
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
-void F32ToF32(const Backend& backend, In from, Out to);
+void Copy(const Backend& backend, In from, Out to);
 }  // namespace ref
 
 namespace cpu {
@@ -47,7 +47,7 @@ std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits
                         Overflow overflow);
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
-void F32ToF32(const Backend& backend, In from, Out to);
+void Copy(const Backend& backend, In from, Out to);
 }  // namespace cpu
 
 // The same by a view's dtype: F32 (a copy), F16 or BF16. CHECK the dtype, and that the view lies on

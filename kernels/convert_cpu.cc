@@ -62,7 +62,7 @@ void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out 
   WidenAll(backend, from, to, [](std::uint16_t code) { return FromBF16(code); });
 }
 
-void F32ToF32(const Backend& backend, In from, Out to) {
+void Copy(const Backend& backend, In from, Out to) {
   SLIMGRAD_CHECK(from.size() == to.size());
   ForElements(backend, from.size(), [&](std::size_t begin, std::size_t end) {
     std::memcpy(to.data() + begin, from.data() + begin, (end - begin) * sizeof(float));

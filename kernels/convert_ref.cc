@@ -39,7 +39,7 @@ void BF16ToF32(const Backend&, std::span<const bfloat16_bits> from, Out to) {
     to[i] = FromSmallFloat(kBrain, static_cast<std::uint16_t>(from[i]));
 }
 
-void F32ToF32(const Backend&, In from, Out to) {
+void Copy(const Backend&, In from, Out to) {
   SLIMGRAD_CHECK(from.size() == to.size());
   for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i];
 }

@@ -42,8 +42,8 @@ void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out 
   SLIMGRAD_DISPATCH(backend, BF16ToF32, from, to);
 }
 
-void F32ToF32(const Backend& backend, In from, Out to) {
-  SLIMGRAD_DISPATCH(backend, F32ToF32, from, to);
+void Copy(const Backend& backend, In from, Out to) {
+  SLIMGRAD_DISPATCH(backend, Copy, from, to);
 }
 
 void Widen(const Backend& backend, const ConstView& from, Out to) {
@@ -51,7 +51,7 @@ void Widen(const Backend& backend, const ConstView& from, Out to) {
   switch (from.dtype) {
     case DType::kF16: return F16ToF32(backend, from.As<half_bits>(), to);
     case DType::kBF16: return BF16ToF32(backend, from.As<bfloat16_bits>(), to);
-    default: return F32ToF32(backend, from.As<float>(), to);
+    default: return Copy(backend, from.As<float>(), to);
   }
 }
 
@@ -60,7 +60,7 @@ std::uint64_t Narrow(const Backend& backend, In from, const View& to, Overflow o
   switch (to.dtype) {
     case DType::kF16: return F32ToF16(backend, from, to.As<half_bits>(), overflow);
     case DType::kBF16: return F32ToBF16(backend, from, to.As<bfloat16_bits>(), overflow);
-    default: F32ToF32(backend, from, to.As<float>()); return 0;
+    default: Copy(backend, from, to.As<float>()); return 0;
   }
 }
 

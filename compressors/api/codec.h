@@ -2,7 +2,8 @@
 // value type that holds its parameters.
 //
 //   Result<Plan> MakePlan(const TensorSpec&) const;
-//       Exactly one round. Refuses tensors that the method cannot do.
+//       Exactly one round, gathered or combined to a mean (CHECKed by AverageOfCodec). Refuses
+//       tensors that the method cannot do.
 //   void Encode(In x, const Context&, Payload&) const;
 //       x is finite. Writes the payload in place.
 //   Status DecodeAdd(const PayloadView&, const Context&, float weight, Out y) const;

@@ -16,6 +16,15 @@ Status SumDecoded(const AnyCodec& codec, const Inbox& inbox, const Context& cont
 
 }  // namespace
 
+Result<Plan> AverageOfCodec::MakePlan(const TensorSpec& tensor) const {
+  SLIMGRAD_ASSIGN_OR_RETURN(Plan plan, codec_.MakePlan(tensor));
+  SLIMGRAD_CHECK(plan.rounds.size() == 1);
+  // Receive takes one payload for the average: of a sum or a maximum it would be wrong unnoticed.
+  const Round& round = plan.rounds[0];
+  SLIMGRAD_CHECK(round.kind == Round::Kind::kGather || round.op == kernels::CombineOp::kMean);
+  return plan;
+}
+
 Status AverageOfCodec::Receive(int, const Inbox& inbox, State&, const Context& context,
                                Out average) const {
   if (average.empty()) return {};
@@ -24,7 +33,8 @@ Status AverageOfCodec::Receive(int, const Inbox& inbox, State&, const Context& c
   const std::size_t n = inbox.payloads.size();
   if (n == 1) return {};
   kernels::Divide(context.backend, static_cast<float>(n), average);
-  if (kernels::CountNonFinite(context.backend, In(average)) == 0) return {};
+  const ConstView view(average.data(), average.size(), DType::kF32, context.backend.device);
+  if (kernels::CountNonFinite(context.backend, view) == 0) return {};
   // A sum overflowed. Weighted first, and by a little less than 1 / n, so that roundings cannot add
   // up to an overflow either: docs/numerics.md.
   const auto ranks = static_cast<double>(n);

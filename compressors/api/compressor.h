@@ -36,9 +36,9 @@ namespace slimgrad {
 
 // What came back in a round.
 struct Inbox {
-  std::span<const PayloadView>
-      payloads;     // kGather: one a rank, in rank order; kCombine: the one combined payload
-  PayloadView own;  // this rank's own payload, as it was sent
+  // kGather: one a rank, in rank order. kCombine: the one combined payload.
+  std::span<const PayloadView> payloads;
+  PayloadView own;  // this rank's payload, as it was sent
 };
 
 template <class P>
@@ -62,7 +62,8 @@ class AverageOfCodec {
   using State = NoState;
   explicit AverageOfCodec(AnyCodec codec) : codec_(std::move(codec)) {}
 
-  Result<Plan> MakePlan(const TensorSpec& tensor) const { return codec_.MakePlan(tensor); }
+  // CHECKs that the codec keeps to its contract: one round, and combined to a mean if at all.
+  Result<Plan> MakePlan(const TensorSpec& tensor) const;
   State Init(const Context&) const { return {}; }
   void Send(int, In x, State&, const Context& context, Payload& payload) const {
     codec_.Encode(x, context, payload);

@@ -37,13 +37,13 @@ struct Round {
 };
 
 // Claims about one rank's stateless compression x -> x_hat. The conformance suite tests each one
-// that is made.
+// that is made. `unbiased` and `delta` leave room for the roundings of fp32, but not for those of
+// subnormal numbers: a level (a scale, a mean) below 2^-126 may round as far as to zero.
 struct Traits {
-  bool unbiased = false;  // E[x_hat] = x
-  std::optional<double> delta =
-      {};                   // contractive: E|x_hat - x|^2 <= (1 - delta) |x|^2, 0 < delta <= 1
-  bool fixed_size = false;  // the payload's bytes depend on the tensor's spec only
-  bool exact = false;       // x_hat = x, bit for bit
+  bool unbiased = false;             // E[x_hat] = x
+  std::optional<double> delta = {};  // contractive: E|x_hat - x|^2 <= (1 - delta) |x|^2, in (0, 1]
+  bool fixed_size = false;           // the payload's bytes depend on the tensor's spec only
+  bool exact = false;                // x_hat = x, bit for bit, but that -0 may become +0
 };
 
 // A few rounds, held in place: plans are made within steps too, where nothing may be allocated.

@@ -12,18 +12,20 @@ class Recoded {
  public:
   Recoded(AnyCodec codec, std::shared_ptr<const Recoder> recoder)
       : codec_(std::move(codec)), recoder_(std::move(recoder)) {
-    bool found = false;
+    bool found = false, values = false;
     for (SectionType type : codec_.sections()) {
       found |= type == recoder_->from();
+      values |= type.tag == Tag::kValue;
       sections_.push_back(type == recoder_->from() ? recoder_->to() : type);
     }
-    SLIMGRAD_CHECK(found);
+    SLIMGRAD_CHECK(found && values);
   }
 
   std::span<const SectionType> sections() const { return sections_; }
 
   Result<Plan> MakePlan(const TensorSpec& tensor) const {
     SLIMGRAD_ASSIGN_OR_RETURN(Plan plan, codec_.MakePlan(tensor));
+    SLIMGRAD_CHECK(plan.rounds[0].kind == Round::Kind::kGather);
     const std::size_t inner = plan.rounds[0].bound;
     // The recoded section is at most the whole of the inner payload, so this bounds the new one.
     plan.rounds[0] = Round::Gather(

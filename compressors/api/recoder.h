@@ -34,7 +34,7 @@ class Recoder {
 };
 
 // The codec followed by the recoder; CHECKs that the codec has a section recoder->from() and one
-// tagged kValue.
+// tagged kValue, and that its payloads are gathered: what is combined has to stay as it is.
 AnyCodec Recode(AnyCodec codec, std::shared_ptr<const Recoder> recoder);
 
 }  // namespace slimgrad

@@ -32,6 +32,17 @@ TEST(Scratch, HandsOutAlignedMemory) {
   EXPECT_TRUE(scope.Take(0).empty());
 }
 
+TEST(Scratch, HandsOutElements) {
+  Scratch scratch;
+  ScratchScope scope(scratch);
+  const std::span<double> first = scope.Take<double>(9);
+  EXPECT_EQ(first.size(), 9U);
+  Fill(std::as_writable_bytes(first), 1);
+  Fill(std::as_writable_bytes(scope.Take<double>(9)), 2);
+  EXPECT_TRUE(Holds(std::as_bytes(first), 1));
+  EXPECT_TRUE(scope.Take<float>(0).empty());
+}
+
 TEST(Scratch, GrowthLeavesWhatIsTakenInPlace) {
   Scratch scratch;
   ScratchScope scope(scratch);

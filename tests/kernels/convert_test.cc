@@ -160,6 +160,8 @@ TEST(ConvertTest, ViewsConvertByTheirDType) {
   EXPECT_TRUE(SameBits(x, same));
   Widen(kBackend, ConstView(In(x)), wide);
   EXPECT_TRUE(SameBits(x, wide));
+  ref::Copy(kBackend, x, same);
+  EXPECT_TRUE(SameBits(x, same));
 
   std::vector<half_bits> halves(4);
   const View half_view(halves.data(), 4, DType::kF16, Device::kCpu);

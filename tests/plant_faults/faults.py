@@ -112,7 +112,7 @@ FAULTS = (
           'void Fields(FieldVisitor& visit) { visit("warm", warm); }',
           "void Fields(FieldVisitor&) {}", "state"),
     fault("compressors/power_sgd.cc", "starts anew every step",
-          "kernels::Widen(backend, q, state.warm.span());",
+          "kernels::Copy(backend, q, state.warm.span());",
           "kernels::Fill(backend, 0.0F, state.warm.span());", "literals"),
     fault("compressors/power_sgd.cc", "goes dense without a word",
           'plan.dense_reason = tensor.shape.size() < 2 ? "not a matrix" : '

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -51,13 +52,16 @@ Result<std::string> TensorsText(std::span<const TensorState> states) {
   }
 }
 
+// By name: the order in the file is its writer's affair.
 std::uint64_t Checksum(std::span<const SafetensorsEntry> entries) {
+  std::map<std::string_view, const SafetensorsEntry*> sorted;
+  for (const SafetensorsEntry& entry : entries) sorted.emplace(entry.name, &entry);
   Hasher hasher;
-  for (const SafetensorsEntry& entry : entries) {
-    hasher.Add(std::uint64_t{entry.name.size()}).Add(entry.name);
-    hasher.Add(static_cast<std::uint64_t>(entry.dtype)).Add(std::uint64_t{entry.shape.size()});
-    for (const std::int64_t extent : entry.shape) hasher.Add(static_cast<std::uint64_t>(extent));
-    hasher.Add(Hash64(entry.bytes));
+  for (const auto& [name, entry] : sorted) {
+    hasher.Add(std::uint64_t{name.size()}).Add(name);
+    hasher.Add(static_cast<std::uint64_t>(entry->dtype)).Add(std::uint64_t{entry->shape.size()});
+    for (const std::int64_t extent : entry->shape) hasher.Add(static_cast<std::uint64_t>(extent));
+    hasher.Add(Hash64(entry->bytes));
   }
   return hasher.Digest();
 }
@@ -144,12 +148,7 @@ Result<std::vector<std::byte>> SerializeState(const StateHeader& header,
                                   {"step", std::to_string(header.step)},
                                   {"seed", std::to_string(header.seed)},
                                   {"tensors", tensors}};
-  // The checksum is over the fields in the order of the file, which only the writer of the file
-  // decides.
-  SLIMGRAD_ASSIGN_OR_RETURN(const std::vector<std::byte> draft,
-                            SerializeSafetensors(entries, metadata));
-  SLIMGRAD_ASSIGN_OR_RETURN(const Safetensors ordered, Safetensors::Parse(draft, "state"));
-  metadata["checksum"] = MetadataChecksum(metadata, ordered.entries());
+  metadata["checksum"] = MetadataChecksum(metadata, entries);
   return SerializeSafetensors(entries, metadata);
 }
 

@@ -1,5 +1,6 @@
 #include "core/state_file.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -140,8 +141,11 @@ TEST(StateFile, MetadataIsWhatTheFormatSays) {
                                     R"({"name":"0.bias","range":[0,3],"shape":[3]}])");
   const std::string checksum = metadata.at("checksum");
   metadata.erase("checksum");
+  std::vector<SafetensorsEntry> by_name = file->entries();
+  std::sort(by_name.begin(), by_name.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
   Hasher fields, all;
-  for (const SafetensorsEntry& field : file->entries()) {
+  for (const SafetensorsEntry& field : by_name) {
     fields.Add(std::uint64_t{field.name.size()}).Add(field.name);
     fields.Add(static_cast<std::uint64_t>(field.dtype)).Add(std::uint64_t{1});
     fields.Add(static_cast<std::uint64_t>(field.shape.at(0))).Add(Hash64(field.bytes));

@@ -17,7 +17,7 @@ namespace {
 struct Identity {
   std::uint64_t version, spec, tensors, seed, nonfinite;
 };
-constexpr std::array kIdentityFields = {"library version", "compressor spec",
+constexpr std::array kIdentityFields = {"exchange version", "compressor spec",
                                         "tensors (names, shapes, dtypes)", "seed",
                                         "nonfinite rule"};
 constexpr std::uint64_t kExchangeVersion = 1;
@@ -76,6 +76,8 @@ Result<std::unique_ptr<Exchange>> Exchange::Create(Group& group, Compressor comp
 Status Exchange::SetUp() {
   if (options_.backend.device != Device::kCpu)
     return Unsupported("device: expected cpu (0), this build has no other");
+  if (compressor_.spec().empty())
+    return InvalidArgument("compressor: expected a spec, as MakeCompressor sets it, found none");
   std::set<std::string_view> names;
   for (const TensorSpec& tensor : tensors_) {
     SLIMGRAD_RETURN_IF_ERROR(Validate(tensor));

@@ -51,7 +51,7 @@ struct StepOptions {
   double loss_scale = 1;
 };
 
-// What the last step did. Sums over this object's local ranks.
+// What the last step did. Sums over this object's local ranks, where nothing else is said.
 struct StepReport {
   std::uint64_t step = 0;
   bool skipped = false;
@@ -60,7 +60,7 @@ struct StepReport {
   std::uint64_t payload_bytes = 0;  // frames of gathered rounds, values of combined ones
   std::uint64_t saturated = 0;      // finite values that the wire type could not hold
   std::uint64_t encode_ns = 0;      // Send and sealing, of all local ranks
-  std::uint64_t decode_ns = 0;      // opening and Receive, of the first local rank
+  std::uint64_t decode_ns = 0;      // opening and Receive, of the first local rank alone
 
   explicit StepReport(int world) : traffic(world) {}
 };
@@ -69,7 +69,8 @@ class Exchange {
  public:
   // Compares spec, tensors, options and version with all other ranks before anything else:
   // kMismatch names the rank and the field. Refuses tensors that the compressor cannot do,
-  // duplicate names and devices without kernels. The group is borrowed and outlives the exchange.
+  // duplicate names, devices without kernels, and a compressor without spec(): all such would pass
+  // for the same. The group is borrowed and outlives the exchange.
   static Result<std::unique_ptr<Exchange>> Create(Group& group, Compressor compressor,
                                                   std::vector<TensorSpec> tensors,
                                                   ExchangeOptions options);

@@ -55,10 +55,11 @@ struct Chunk {
 };
 Chunk ChunkOf(std::size_t count, int size, int rank);
 
-// What the two calls above cost a rank, in bytes: the formulas that implementations are tested
-// against.
-void CountAllGather(std::span<const Bytes> messages, int rank, TrafficRow& traffic);
-void CountAllCombine(std::size_t count, std::size_t element_bytes, int size, int rank,
-                     TrafficRow& traffic);
+// Adds what the two calls above cost each of `ranks`, in bytes: the formulas that implementations
+// are tested against. Time is linear in messages and ranks, so that a simulation can have many.
+void CountAllGather(std::span<const Bytes> messages, std::span<const int> ranks,
+                    TrafficRow& traffic);
+void CountAllCombine(std::size_t count, std::size_t element_bytes, int size,
+                     std::span<const int> ranks, TrafficRow& traffic);
 
 }  // namespace slimgrad

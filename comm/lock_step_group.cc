@@ -15,7 +15,7 @@ LockStepGroup::LockStepGroup(int size, Backend backend) : backend_(backend) {
 Result<std::span<const Bytes>> LockStepGroup::AllGather(std::span<const Bytes> mine,
                                                         TrafficRow& traffic) {
   SLIMGRAD_CHECK(mine.size() == ranks_.size());
-  for (int rank : ranks_) CountAllGather(mine, rank, traffic);
+  CountAllGather(mine, ranks_, traffic);
   return mine;
 }
 
@@ -24,7 +24,7 @@ Status LockStepGroup::AllCombine(kernels::CombineOp op, DType dtype, std::span<c
   SLIMGRAD_CHECK(mine.size() == ranks_.size());
   kernels::Combine(backend_, op, dtype, mine, result);
   const std::size_t element = SizeOf(dtype);
-  for (int rank : ranks_) CountAllCombine(result.size() / element, element, size(), rank, traffic);
+  CountAllCombine(result.size() / element, element, size(), ranks_, traffic);
   return {};
 }
 

@@ -75,6 +75,10 @@ TEST(ExchangeSetUp, RefusesWhatCannotBe) {
   EXPECT_EQ(error({{"w", {-2}}}, {}).code(), Code::kInvalidArgument);
   EXPECT_EQ(error({{"w", {2}, DType::kI32}}, {}).code(), Code::kInvalidArgument);
   EXPECT_EQ(error({}, {.backend = {.device = Device::kCuda}}).code(), Code::kUnsupported);
+  Compressor nameless = MustMake("none");
+  nameless.set_spec("");
+  EXPECT_EQ(Exchange::Create(group, nameless, {}, {}).status().message(),
+            "compressor: expected a spec, as MakeCompressor sets it, found none");
 }
 
 // One rank has done a step more than the other.

@@ -328,7 +328,9 @@ void AddOpen(std::vector<Column>& columns) {
       "Loss on the evaluation set after the same.",
       [](const Source& s) { return FromOutcome(s.row.open_loop, &Outcome::eval_loss); });
   add("open_weight_distance", "ratio", Show::kNumber, Better::kLess, "distance", "1",
-      "How far the final weights are from those of the recorded run: |w - w0| / |w0|.",
+      "How far the final weights are from those that the uncompressed gradients lead to: |w - w0| "
+      "/ "
+      "|w0|.",
       [](const Source& s) { return FromOutcome(s.row.open_loop, &Outcome::weight_distance); });
 }
 
@@ -352,7 +354,7 @@ void AddSpeed(std::vector<Column>& columns) {
       "Time spent encoding in the whole run, all workers.",
       [](const Source& s) { return FromTiming(s.timing, &RowTiming::encode_seconds); });
   add("decode_seconds", "s", Better::kLess, Table::kNone, "decode, all",
-      "Time spent decoding in the whole run, all workers.",
+      "Time that one worker spent decoding in the whole run; all do the same.",
       [](const Source& s) { return FromTiming(s.timing, &RowTiming::decode_seconds); });
   add("wall_seconds", "s", Better::kNeither, Table::kNone, "wall",
       "Time that this row of the report took: exchange, optimizer and model, both loops.",

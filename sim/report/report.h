@@ -97,7 +97,7 @@ struct Report {
 struct RowTiming {
   std::string spec;                                   // canonical text, as in Row
   std::optional<double> encode_seconds;               // whole run, sum over steps and workers
-  std::optional<double> decode_seconds;               // likewise
+  std::optional<double> decode_seconds;               // whole run, of one worker
   std::optional<double> encode_gigabytes_per_second;  // 10^9 bytes
   std::optional<double> decode_gigabytes_per_second;
   std::optional<double> wall_seconds;  // everything this spec took: exchange, optimizer, model

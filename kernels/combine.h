@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "core/tensor.h"
 #include "kernels/backend.h"
@@ -38,6 +39,16 @@ namespace cpu {
 void Combine(const Backend& backend, CombineOp op, DType dtype,
              std::span<const std::span<const std::byte>> inputs, std::span<std::byte> to);
 }  // namespace cpu
+
+// "mean", "sum", "max".
+constexpr std::string_view NameOf(CombineOp op) {
+  switch (op) {
+    case CombineOp::kMean: return "mean";
+    case CombineOp::kSum: return "sum";
+    case CombineOp::kMax: return "max";
+  }
+  return "?";
+}
 
 // Whether Combine knows this pair (else it CHECKs).
 constexpr bool CanCombine(CombineOp op, DType dtype) {

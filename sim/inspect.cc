@@ -11,6 +11,7 @@
 #include "core/safetensors.h"
 #include "core/state_file.h"
 #include "core/strict_json.h"
+#include "kernels/sums.h"
 #include "sim/inspect_text.h"
 #include "sim/inspect_trace.h"
 #include "sim/trace.h"
@@ -59,24 +60,16 @@ Result<std::string> DescribeFrames(Bytes bytes) {
                       std::string(NameOf(section.type.dtype)), std::to_string(section.count()),
                       std::to_string(section.bytes.size())});
     }
-    text += Table(std::move(rows));
+    text += report::TextTable(std::move(rows));
     rest = rest.subspan(frame->bytes);
   }
   return text;
 }
 
-template <class T>
-double Norm(std::span<const T> values) {
-  double sum = 0;
-  for (const T value : values) sum += static_cast<double>(value) * static_cast<double>(value);
-  return std::sqrt(sum);
-}
-
-// The 2-norm of a float field; a dash for codes and counters.
+// The 2-norm of an fp32 field; a dash for codes and counters.
 std::string NormText(const ConstView& view) {
-  if (view.dtype == DType::kF32) return report::ThreeDigits(Norm(view.As<float>()));
-  if (view.dtype == DType::kF64) return report::ThreeDigits(Norm(view.As<double>()));
-  return "-";
+  if (view.dtype != DType::kF32) return "-";
+  return report::ThreeDigits(std::sqrt(kernels::SumSquares(Backend{}, view.As<float>())));
 }
 
 Result<std::string> DescribeState(const Safetensors& file, std::string_view origin) {
@@ -90,7 +83,7 @@ Result<std::string> DescribeState(const Safetensors& file, std::string_view orig
     rows.push_back({entry.name, std::string(NameOf(entry.dtype)), ShapeText(entry.shape),
                     NormText(entry.view())});
   }
-  return text + "\n" + Table(std::move(rows));
+  return text + "\n" + report::TextTable(std::move(rows));
 }
 
 // "a text file" is what people pass by mistake most often.

@@ -1,31 +1,15 @@
 #include "sim/inspect_trace.h"
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include <fmt/format.h>
 
+#include "kernels/elementwise.h"
 #include "sim/inspect_text.h"
 
 namespace slimgrad::sim {
 namespace {
-
-// Whether the exponent bits of every element are other than all ones.
-template <class Bits>
-bool ExponentsFinite(const ConstView& view, Bits exponent) {
-  const auto* bytes = static_cast<const std::byte*>(view.data);
-  for (std::size_t i = 0; i < view.numel; ++i) {
-    Bits bits;
-    std::memcpy(&bits, bytes + i * sizeof(Bits), sizeof(Bits));
-    if ((bits & exponent) == exponent) return false;
-  }
-  return true;
-}
-
-bool AllFinite(const ConstView& view) {
-  if (view.dtype == DType::kF32) return ExponentsFinite<std::uint32_t>(view, 0x7F800000);
-  return ExponentsFinite<std::uint16_t>(view, view.dtype == DType::kF16 ? 0x7C00 : 0x7F80);
-}
 
 std::string OptimizerText(const OptimizerConfig& config) {
   std::string text(NameOf(config.kind));
@@ -124,8 +108,9 @@ Result<std::string> GradientsText(const Trace& trace) {
   for (std::int64_t step = 0; step < schema.steps; ++step) {
     for (std::int64_t rank = 0; rank < schema.world_size; ++rank) {
       SLIMGRAD_ASSIGN_OR_RETURN(const StepGradients gradients, trace.Gradients(step, rank));
-      bool finite = true;
-      for (const ConstView& tensor : gradients.tensors()) finite = finite && AllFinite(tensor);
+      const bool finite = std::ranges::all_of(gradients.tensors(), [](const ConstView& tensor) {
+        return kernels::CountNonFinite(Backend{}, tensor) == 0;
+      });
       if (!finite) ++non_finite;
     }
   }
@@ -166,7 +151,7 @@ Result<std::string> DescribeTrace(const Trace& trace) {
     rows.push_back({tensor.name, ShapeText(tensor.shape), std::to_string(tensor.numel())});
   }
   rows.push_back({"all", "", std::to_string(schema.parameters())});
-  return text + "\n" + Table(std::move(rows));
+  return text + "\n" + report::TextTable(std::move(rows));
 }
 
 }  // namespace slimgrad::sim

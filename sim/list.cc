@@ -10,12 +10,13 @@
 #include "comm/lock_step_group.h"
 #include "compressors/api/registry.h"
 #include "core/random.h"
+#include "sim/report/format.h"
 #include "sim/tensor_set.h"
 
 namespace slimgrad::sim {
 namespace {
 
-using Line = std::vector<std::string>;
+using Cells = std::vector<std::string>;
 
 const TensorSpec& ExampleTensor() {
   static const TensorSpec tensor = {"example", {1024, 1024}};
@@ -32,16 +33,16 @@ std::string KindText(Method::Kind kind) {
 }
 
 std::string CollectiveText(const Plan& plan) {
-  Line names;
+  Cells names;
   for (const Round& round : plan.rounds)
     names.push_back(round.kind == Round::Kind::kGather
                         ? "gather"
-                        : fmt::format("mean {}", NameOf(round.dtype)));
+                        : fmt::format("{} {}", NameOf(round.op), NameOf(round.dtype)));
   return fmt::format("{}", fmt::join(names, " + "));
 }
 
 std::string ClaimsText(const Traits& traits) {
-  Line claims;
+  Cells claims;
   if (traits.exact) claims.push_back("exact");
   if (traits.unbiased && !traits.exact) claims.push_back("unbiased");
   if (traits.delta && !traits.exact) claims.push_back(fmt::format("delta {:.3g}", *traits.delta));
@@ -64,7 +65,7 @@ Status RunStep(Exchange& exchange) {
 }
 
 // The cells that the example decides; an example that cannot run is the method's mistake.
-Line MeasuredCells(const Method& method) {
+Cells MeasuredCells(const Method& method) {
   const Result<Compressor> compressor = MakeCompressor(method.example);
   SLIMGRAD_CHECK(compressor.ok());
   LockStepGroup group(1);
@@ -77,27 +78,12 @@ Line MeasuredCells(const Method& method) {
           ClaimsText(plan.traits)};
 }
 
-Line LineOf(const Method& method) {
-  Line line = {method.name, KindText(method.kind())};
-  for (std::string& cell : MeasuredCells(method)) line.push_back(std::move(cell));
-  line.push_back("cpu");
-  line.push_back(method.summary);
-  return line;
-}
-
-std::string TableText(const std::vector<Line>& lines) {
-  std::vector<std::size_t> widths(lines[0].size(), 0);
-  for (const Line& line : lines)
-    for (std::size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], line[c].size());
-  std::string text;
-  for (const Line& line : lines) {
-    for (std::size_t c = 0; c + 1 < line.size(); ++c)
-      text += fmt::format("{:<{}}  ", line[c], widths[c]);
-    text += line.back();
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += '\n';
-  }
-  return text;
+Cells RowOf(const Method& method) {
+  Cells row = {method.name, KindText(method.kind())};
+  for (std::string& cell : MeasuredCells(method)) row.push_back(std::move(cell));
+  row.push_back("cpu");
+  row.push_back(method.summary);
+  return row;
 }
 
 std::string DetailText(const Method& method) {
@@ -118,16 +104,16 @@ std::string DetailText(const Method& method) {
 }  // namespace
 
 std::string ListText() {
-  std::vector<Line> lines = {
+  std::vector<Cells> rows = {
       {"name", "kind", "ranks meet by", "bits", "state", "claims", "runs on", "what it does"},
       {"", "", "", "/param", "B/param", "", "", ""}};
   std::string details;
   for (const Method* method : Methods()) {
-    lines.push_back(LineOf(*method));
+    rows.push_back(RowOf(*method));
     details += DetailText(*method);
   }
   return "# Bits, state and claims are those of the example, for one tensor of 1024 x 1024.\n" +
-         TableText(lines) + details;
+         report::TextTable(std::move(rows)) + details;
 }
 
 }  // namespace slimgrad::sim

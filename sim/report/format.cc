@@ -1,5 +1,6 @@
 #include "sim/report/format.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -84,6 +85,25 @@ std::string Wrap(std::string_view text, std::size_t width, std::string_view firs
     line_is_empty = false;
   }
   return out + "\n";
+}
+
+std::string TextTable(std::vector<std::vector<std::string>> rows) {
+  std::vector<std::size_t> widths;
+  for (auto& row : rows) {
+    widths.resize(row.size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = OneLine(row[i]);
+      widths[i] = std::max(widths[i], DisplayWidth(row[i]));
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += row[i] + std::string(widths[i] - DisplayWidth(row[i]) + 2, ' ');
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
 }
 
 }  // namespace slimgrad::sim::report

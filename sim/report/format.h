@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace slimgrad::sim::report {
 
@@ -24,5 +25,9 @@ std::string Shorten(std::string_view text, std::size_t width);
 // Breaks `text` at spaces into lines of at most `width` columns; a longer word stays whole.
 std::string Wrap(std::string_view text, std::size_t width, std::string_view first,
                  std::string_view next);
+
+// Rows of equal length as lines: columns as wide as their widest cell, two spaces apart, no spaces
+// at the ends. Control characters are replaced as by OneLine.
+std::string TextTable(std::vector<std::vector<std::string>> rows);
 
 }  // namespace slimgrad::sim::report

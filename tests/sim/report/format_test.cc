@@ -80,5 +80,14 @@ TEST(Wrap, BreaksAtSpaces) {
   EXPECT_EQ(Wrap("", 10, "* ", "  "), "* \n");
 }
 
+TEST(TextTable, ColumnsAreAsWideAsTheirWidestCell) {
+  EXPECT_EQ(TextTable({{"a", "bb", "c"}, {"\xC3\xA4\xC3\xB6", "1", ""}, {"x", "", ""}}),
+            "a   bb  c\n"
+            "\xC3\xA4\xC3\xB6  1\n"
+            "x\n");
+  EXPECT_EQ(TextTable({{"a\nb", "\x1b"}}), "a?b  ?\n");
+  EXPECT_EQ(TextTable({}), "");
+}
+
 }  // namespace
 }  // namespace slimgrad::sim::report

@@ -14,6 +14,14 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxJsonBytes = std::size_t{64} << 20;
 
+// What lies there: not_found is an answer, being kept from looking is an error.
+Result<fs::file_status> Look(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::status_known(status)) return status;
+  return IoError(path.string() + ": cannot examine: " + error.message());
+}
+
 Result<TraceSchema> ReadSchema(const fs::path& folder) {
   const fs::path path = folder / kTraceJson;
   SLIMGRAD_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
@@ -29,8 +37,7 @@ Result<TraceSchema> ReadSchema(const fs::path& folder) {
 }  // namespace
 
 Result<Trace> Trace::Open(const fs::path& folder) {
-  std::error_code error;
-  const fs::file_status status = fs::status(folder, error);
+  SLIMGRAD_ASSIGN_OR_RETURN(const fs::file_status status, Look(folder));
   if (!fs::is_directory(status)) {
     return IoError(folder.string() + ": expected the folder of a trace, found " +
                    (fs::exists(status) ? "a file" : "nothing"));
@@ -75,18 +82,31 @@ Result<Safetensors> Trace::Map(const std::string& file) {
 
 Status Trace::CheckStepFiles() const {
   for (std::int64_t step = 0; step < schema_.steps; ++step) {
-    for (std::int64_t rank = 0; rank < schema_.world_size; ++rank) {
-      const fs::path path = folder_ / StepFileName(step, rank);
-      std::error_code error;
-      const fs::file_status status = fs::status(path, error);
-      if (fs::is_regular_file(status)) continue;
-      return IoError(path.string() + ": expected the gradients of step " + std::to_string(step) +
-                     " of " + std::to_string(schema_.steps) + " and rank " + std::to_string(rank) +
-                     " of " + std::to_string(schema_.world_size) + ", found " +
-                     (fs::exists(status) ? "something that is no regular file" : "no file"));
-    }
+    for (std::int64_t rank = 0; rank < schema_.world_size; ++rank)
+      SLIMGRAD_RETURN_IF_ERROR(CheckStepFile(step, rank));
   }
   return {};
+}
+
+Status Trace::CheckStepFile(std::int64_t step, std::int64_t rank) const {
+  const fs::path path = folder_ / StepFileName(step, rank);
+  SLIMGRAD_ASSIGN_OR_RETURN(const fs::file_status status, Look(path));
+  if (!fs::is_regular_file(status)) {
+    return IoError(path.string() + ": expected the gradients of step " + std::to_string(step) +
+                   " of " + std::to_string(schema_.steps) + " and rank " + std::to_string(rank) +
+                   " of " + std::to_string(schema_.world_size) + ", found " +
+                   (fs::exists(status) ? "something that is no regular file" : "no file"));
+  }
+  // What is in the file is checked when it is used. Memory for the tensors is taken before that, so
+  // the file has to bear out their sizes now. No overflow: there are fewer than 2^60 elements.
+  const std::uint64_t least =
+      static_cast<std::uint64_t>(schema_.parameters()) * SizeOf(schema_.gradient_dtype);
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error) return IoError(path.string() + ": cannot examine: " + error.message());
+  if (size >= least) return {};
+  return Corrupt(path.string() + ": file size: expected at least " + std::to_string(least) +
+                 " bytes, which the tensors of trace.json take, found " + std::to_string(size));
 }
 
 Result<std::vector<In>> Trace::LoadWeights(const std::string& name) {

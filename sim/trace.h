@@ -102,6 +102,7 @@ class Trace {
   // The entries of one file of the folder; the map is kept for the life of the trace.
   Result<Safetensors> Map(const std::string& file);
   Status CheckStepFiles() const;
+  Status CheckStepFile(std::int64_t step, std::int64_t rank) const;
   Status LoadData();
   Status LoadTiming();
   Result<std::vector<In>> LoadWeights(const std::string& file);

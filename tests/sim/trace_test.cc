@@ -165,6 +165,16 @@ TEST_F(TraceTest, MoreStepsThanFilesAllocatesNothing) {
               HasSubstr("00000.002.safetensors: expected the gradients of step 0 of 3"));
 }
 
+// Before it takes memory for the tensors, a replay knows that they can be there.
+TEST_F(TraceTest, TensorsLargerThanTheFilesAreRefusedAtOnce) {
+  Replace("trace.json", "[2,3]", "[2,1125899906842624]");
+  const Status status = OpenError();
+  EXPECT_EQ(status.code(), Code::kCorrupt);
+  EXPECT_THAT(status.message(),
+              HasSubstr("steps/00000.000.safetensors: file size: expected at least "
+                        "9007199254741000 bytes, which the tensors of trace.json take"));
+}
+
 TEST_F(TraceTest, EveryTruncationOfAStepFile) {
   const std::string file = "steps/00002.000.safetensors";
   const std::string bytes = Read(file);
@@ -196,7 +206,7 @@ TEST_F(TraceTest, OverlappingAndOutOfRange) {
   Replace(file, "[24,32]", "[28,36]");
   EXPECT_THAT(StepError().message(),
               HasSubstr("tensor \"b\": data_offsets: expected begin <= end <= 32, found [28,36]"));
-  Write(file, "text in place of a step");
+  Write(file, "text in place of a step, no shorter than one");
   EXPECT_THAT(StepError().message(), HasSubstr("header length: expected"));
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -59,6 +60,14 @@ CLI::Validator WholeNumber(T least) {
           ""};
 }
 
+// As "$FOLDER" is where the variable was not set.
+CLI::Validator NotEmpty() {
+  return {[](const std::string& text) -> std::string {
+            return text.empty() ? "expected a name, found an empty one" : "";
+          },
+          ""};
+}
+
 struct ReplayCommand {
   std::string trace, compressors, out;
   std::int64_t steps = 0;
@@ -79,6 +88,7 @@ struct ReplayCommand {
     command
         ->add_option("--out", out,
                      "Also write report.html, report.json, report.csv and timings.json there")
+        ->check(NotEmpty())
         ->type_name("DIR");
     command->add_option("--steps", steps, "Only the first N steps of the trace")
         ->transform(WholeNumber(std::int64_t{1}))
@@ -118,12 +128,12 @@ struct ReplayCommand {
     const auto result = Replay(*opened, *specs, options);
     progress.Clear();
     if (!result.ok()) return Fail(result.status());
-    if (!out.empty()) {
-      const Status written = WriteReport(out, result->report, &result->timings);
-      if (!written.ok()) return Fail(written);
-    }
+    const Status written =
+        out.empty() ? Status() : WriteReport(out, result->report, &result->timings);
+    // What a run has found is shown even where it could not be kept.
     const int width = std::max(kLeastColumns, TerminalWidth(stdout, kLeastColumns));
     const int printed = Print(ToText(result->report, &result->timings, width));
+    if (!written.ok()) return Fail(written);
     return result->report.HasFailures() ? kFailed : printed;
   }
 };
@@ -175,4 +185,9 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace slimgrad::sim
 
-int main(int argc, char** argv) { return slimgrad::sim::Main(argc, argv); }
+int main(int argc, char** argv) try {
+  return slimgrad::sim::Main(argc, argv);
+} catch (const std::bad_alloc&) {
+  std::fputs("slimgrad: not enough memory\n", stderr);
+  return slimgrad::sim::kFailed;
+}

@@ -59,12 +59,12 @@ class CommandTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
         return done.stdout
 
-    def refused(self, status, *arguments):
-        """Runs what must fail, and returns the message."""
+    def refused(self, status, *arguments, printed=""):
+        """Runs what must fail, and returns the message. Standard output starts with `printed`."""
         before = sorted(os.listdir(self.root))
         done = self.run_command(*arguments)
         self.assertEqual(done.returncode, status, (arguments, done.stdout, done.stderr))
-        self.assertEqual(done.stdout, "", arguments)
+        self.assertEqual(done.stdout[:len(printed) or 1], printed, arguments)
         self.assertNotIn("\r", done.stderr)
         self.assertNotIn("\033", done.stderr)
         self.assertEqual(sorted(os.listdir(self.root)), before, "something was left behind")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import struct
 import sys
@@ -72,6 +73,40 @@ class BadUsage(CommandTest):
                 for word in words:
                     self.assertIn(word, message)
                 self.assertIn("^", message, "no mark under the character")
+
+
+    def test_an_empty_folder_name(self):
+        message = self.refused(2, *self.replay("--out", ""))
+        self.assertIn("--out: expected a name, found an empty one", message)
+
+
+class TooLarge(CommandTest):
+
+    LIMIT = 256 << 20
+
+    def limited(self, *arguments):
+        limit = (self.LIMIT, self.LIMIT)
+        return self.run_command(
+            *arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+
+    def test_not_enough_memory(self):
+        if self.limited("list").returncode != 0:
+            self.skipTest("a sanitizer alone takes more")
+        header = json.dumps({"w": {"dtype": "F32", "shape": [self.LIMIT // 4],
+                                   "data_offsets": [0, self.LIMIT]}}).encode()
+        header += b" " * (-len(header) % 8)
+        big = os.path.join(self.root, "big")
+        with TraceWriter(big, tensors={"w": (1,)}, world_size=1, learning_rates=[0.1],
+                         optimizer={"kind": "sgd"}) as trace:
+            trace.step(0, 0, {"w": np.zeros(1, np.float32)})
+        text = self.read(big, "trace.json")
+        self.write(text.replace(b'"shape": [1]', b'"shape": [%d]' % (self.LIMIT // 4)),
+                   big, "trace.json")
+        step = os.path.join(big, "steps", "00000.000.safetensors")
+        self.write(struct.pack("<Q", len(header)) + header, step)
+        os.truncate(step, 8 + len(header) + self.LIMIT)  # a hole: takes no disk
+        done = self.limited("replay", "--trace", big, "--compressors", "top_k")
+        self.assertEqual((done.returncode, done.stderr), (1, "slimgrad: not enough memory\n"))
 
 
 class BadTraces(CommandTest):

@@ -30,8 +30,13 @@ bool IsFileName(std::string_view text) {
 }  // namespace
 
 bool IsPlainName(std::string_view text) {
-  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
-  return !text.empty() && text.size() <= 256 && std::none_of(text.begin(), text.end(), control);
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (byte(i) < 0x20 || byte(i) == 0x7F) return false;
+    // U+0080 to U+009F in UTF-8.
+    if (i > 0 && byte(i - 1) == 0xC2 && byte(i) >= 0x80 && byte(i) < 0xA0) return false;
+  }
+  return !text.empty() && text.size() <= 256;
 }
 
 JsonFields::JsonFields(const Json& value, std::string place, Status* error,

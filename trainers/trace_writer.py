@@ -140,7 +140,7 @@ def _check_count(field, value, high):
 
 
 def _check_name(field, name):
-    if not name or len(name.encode()) > 256 or re.search(r"[\x00-\x1f\x7f]", name):
+    if not name or len(name.encode()) > 256 or re.search(r"[\x00-\x1f\x7f-\x9f]", name):
         raise TraceError(
             f"{field}: expected 1 to 256 bytes without control characters, found {name!r}")
 

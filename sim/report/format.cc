@@ -49,10 +49,14 @@ std::size_t DisplayWidth(std::string_view text) {
 }
 
 std::string OneLine(std::string_view text) {
-  std::string line(text);
-  for (char& byte : line) {
-    const auto code = static_cast<unsigned char>(byte);
-    if (code < 0x20 || code == 0x7F) byte = '?';
+  std::string line;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto code = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    // U+0080 to U+009F: terminals know U+009B, for one, as the beginning of a control sequence.
+    const bool upper_control = code == 0xC2 && next >= 0x80 && next < 0xA0;
+    line += code < 0x20 || code == 0x7F || upper_control ? '?' : text[i];
+    i += upper_control;
   }
   return line;
 }

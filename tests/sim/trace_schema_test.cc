@@ -122,13 +122,13 @@ TEST(TraceSchema, Counts) {
 }
 
 TEST(TraceSchema, Names) {
-  for (const Json& bad :
-       {Json(""), Json("a\nb"), Json("\x7f"), Json(std::string(257, 'a')), Json(1)}) {
+  for (const Json& bad : {Json(""), Json("a\nb"), Json("\x7f"), Json("a\u009b31m"),
+                          Json(std::string(257, 'a')), Json(1)}) {
     EXPECT_THAT(With(Minimal(), "/name", bad),
                 HasSubstr("name: expected a string of 1 to 256 bytes"));
     EXPECT_THAT(With(Minimal(), "/tensors/0/name", bad), HasSubstr("tensors[0].name: expected"));
   }
-  EXPECT_EQ(With(Minimal(), "/name", "d\u00e9j\u00e0 vu"), "");
+  EXPECT_EQ(With(Minimal(), "/name", "d\u00e9j\u00e0 vu\u00a0\u0100"), "");
   EXPECT_THAT(With(Minimal(), "/tensors/1/name", "w"),
               HasSubstr("tensors[1].name: expected every name once"));
   EXPECT_THAT(With(Minimal(), "/tensors/1/name", "__metadata__"),

@@ -212,6 +212,7 @@ class Refusing(InTemporaryFolder):
         self.refused("learning_rates: .*found nan", learning_rates=[float("nan")])
         self.refused("dtype: .*found 'F64'", dtype="F64")
         self.refused("^name: ", name="a\nb")
+        self.refused("^name: ", name="a\x9b31m")
         self.refused("fields: .*found 'modle'", modle={})
         with self.assertRaisesRegex(TraceError, "existing parent folder"):
             _writer(os.path.join(self.folder, "deeper"))

@@ -61,6 +61,8 @@ TEST(DisplayWidth, CountsCodePoints) {
 TEST(OneLine, TakesControlCharactersOut) {
   EXPECT_EQ(OneLine("a\nb\033[0m\x7f"), "a?b?[0m?");
   EXPECT_EQ(OneLine("\u00e4"), "\u00e4");
+  EXPECT_EQ(OneLine("\u0080\u009b31m\u009f\u00a0\u0100"), "??31m?\u00a0\u0100");
+  EXPECT_EQ(OneLine("cut\xC2"), "cut\xC2");
 }
 
 TEST(Shorten, KeepsBothEnds) {

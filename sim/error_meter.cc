@@ -27,7 +27,8 @@ double ErrorMeter::Sums::Nmse() const {
 
 double ErrorMeter::Sums::Cosine() const {
   if (exact == 0 || averaged == 0) return exact == averaged ? 1 : 0;
-  return dot / (std::sqrt(exact) * std::sqrt(averaged));
+  // Rounding may lead a little beyond 1, where an angle would be NaN.
+  return std::clamp(dot / (std::sqrt(exact) * std::sqrt(averaged)), -1.0, 1.0);
 }
 
 void ErrorMeter::Series::Add(const Sums& sums) {

@@ -117,6 +117,20 @@ TEST(ErrorMeter, ByHand) {
   EXPECT_DOUBLE_EQ(row.tensor_nmse[1].value, 9.0 / 144 / 2);
 }
 
+// In fp64 3 / (sqrt(3) * sqrt(3)) is 1 + 2^-52.
+TEST(ErrorMeter, ACosineIsAtMostOne) {
+  const std::vector<TensorSpec> specs = {{"w", {3}}};
+  for (const float sign : {1.0F, -1.0F}) {
+    ErrorMeter meter({}, specs);
+    const Tensors exact = {{1, 1, 1}}, averaged = {{sign, sign, sign}};
+    meter.AddStep(Ins(exact), Ins(averaged));
+    Row row;
+    meter.Fill(row);
+    EXPECT_EQ(row.cosine->mean, sign);
+    EXPECT_EQ(row.cosine->worst, sign);
+  }
+}
+
 TEST(ErrorMeter, ZeroGradients) {
   const std::vector<TensorSpec> specs = {{"a", {2}}};
   const Tensors zero = {{0, -0.0F}}, one = {{1, 0}};

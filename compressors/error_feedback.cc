@@ -1,6 +1,8 @@
 // error_feedback(C): sends C(g + e) and keeps e = g + e - what was sent (Seide et al. 2014;
 // Karimireddy et al. 2019, algorithm 2), in units of the gradient. Nothing is lost: what was
 // averaged plus what is kept is what came in.
+#include <string>
+
 #include "compressors/api/registry.h"
 #include "kernels/elementwise.h"
 
@@ -69,6 +71,11 @@ SLIMGRAD_METHOD(error_feedback) {
           .reference = "Seide et al. 2014; Karimireddy et al. 2019",
           .example = "error_feedback(top_k(ratio=0.01)|delta_index)",
           .wrap = [](const Arguments& a) -> Result<Compressor> {
+            // Two memories of one error each add it to the next gradient, and what is twice in it
+            // grows without bound.
+            if (a.inner().spec().find("error_feedback(") != std::string::npos)
+              return InvalidArgument("error_feedback: expected no other one within, found " +
+                                     a.inner().spec());
             return Compressor(ErrorFeedback(a.inner()));
           }};
 }

@@ -77,6 +77,13 @@ constexpr BadSpec kBad[] = {
     {"error_feedback(none,none)",
      "spec, character 21: error_feedback wraps exactly 1 compressors, found 2\n"
      "    error_feedback(none,none)\n                        ^"},
+    {"error_feedback(error_feedback(none))",
+     "spec, character 1: error_feedback: expected no other one within, found error_feedback(none)\n"
+     "    error_feedback(error_feedback(none))\n    ^"},
+    {"error_feedback(small_tensors(none,use=error_feedback(none)))",
+     "spec, character 1: error_feedback: expected no other one within, found "
+     "small_tensors(none,below=1024,use=error_feedback(none))\n"
+     "    error_feedback(small_tensors(none,use=error_feedback(none)))\n    ^"},
     {"delta_index",
      "spec, character 1: 'delta_index' is a recoder: it follows a compressor, as in "
      "top_k|delta_index\n    delta_index\n    ^"},

@@ -1,6 +1,7 @@
 // Error feedback loses nothing: the sum of all averages plus the mean of what the ranks still hold
 // is the sum of the mean gradients, to rounding.
 #include <cmath>
+#include <optional>
 
 #include "tests/conformance/harness.h"
 
@@ -17,8 +18,12 @@ struct Books {
   std::vector<double> in, out, tolerance;
 };
 
-std::string Wrapped(const std::string& spec) {
-  return spec.starts_with("error_feedback") ? spec : "error_feedback(" + spec + ")";
+// Nothing where error feedback is deeper within: it takes no other around it, and the tensors that
+// it does not concern have no books.
+std::optional<std::string> Wrapped(const std::string& spec) {
+  if (spec.starts_with("error_feedback(")) return spec;
+  if (HasErrorFeedback(spec)) return {};
+  return "error_feedback(" + spec + ")";
 }
 
 // Per step and element, with c = g + e a rank's corrected gradient, x what it sent and e' = c - x:
@@ -78,12 +83,16 @@ void ExpectBalanced(const std::string& spec, int world, const std::vector<Tensor
 }
 
 TEST_P(ErrorFeedbackLosesNothing, OnOneRankAndOnMany) {
-  for (int world : {1, 2, 3, 4, 5, 7}) ExpectBalanced(Wrapped(spec()), world, UsualTensors());
+  const auto wrapped = Wrapped(spec());
+  if (!wrapped) return;
+  for (int world : {1, 2, 3, 4, 5, 7}) ExpectBalanced(*wrapped, world, UsualTensors());
 }
 
 TEST_P(ErrorFeedbackLosesNothing, ForEveryShape) {
+  const auto wrapped = Wrapped(spec());
+  if (!wrapped) return;
   ExpectBalanced(
-      Wrapped(spec()), 2,
+      *wrapped, 2,
       Tensors({{0}, {1}, {2}, {3}, {7}, {63}, {64}, {65}, {1, 9}, {9, 1}, {7, 13}, {2, 3, 5}}));
 }
 

@@ -28,6 +28,11 @@ using Bytestring = std::vector<std::byte>;
 // The compressor of a spec; a spec that does not parse ends the test program with its error.
 Compressor Make(std::string_view spec);
 
+// Whether error feedback is anywhere in a spec; then it takes none around it.
+inline bool HasErrorFeedback(std::string_view spec) {
+  return spec.find("error_feedback(") != std::string_view::npos;
+}
+
 // "top_k(k=5)|delta_index" -> "top_k_k_5_delta_index"
 std::string TestName(const ::testing::TestParamInfo<Spec>& info);
 

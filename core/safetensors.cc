@@ -233,7 +233,8 @@ Result<std::string> MetadataText(const SafetensorsMetadata& metadata) {
   for (const auto& [key, value] : metadata) {
     SLIMGRAD_ASSIGN_OR_RETURN(const std::string name, Escaped(key));
     SLIMGRAD_ASSIGN_OR_RETURN(const std::string content, Escaped(value));
-    text += (text.empty() ? "" : ",") + name + ":" + content;
+    if (!text.empty()) text += ",";
+    text.append(name).append(":").append(content);
   }
   return "\"__metadata__\":{" + text + "}";
 }

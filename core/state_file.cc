@@ -114,6 +114,13 @@ Status CheckSame(std::string_view origin, std::string_view field, const T& expec
   return Mismatch(fmt::format("{}: {}: expected {}, found {}", origin, field, expected, found));
 }
 
+Status CheckHeader(std::string_view origin, const StateHeader& expected, const StateHeader& found) {
+  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "spec", expected.spec, found.spec));
+  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "rank", expected.rank, found.rank));
+  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "world", expected.world, found.world));
+  return CheckSame(origin, "seed", expected.seed, found.seed);
+}
+
 Status CheckFields(const Safetensors& file, std::string_view origin,
                    std::span<const Field> fields) {
   for (const Field& field : fields) {
@@ -173,10 +180,7 @@ Result<StateHeader> DeserializeState(std::span<const std::byte> file, std::strin
                                      std::span<const TensorState> states) {
   SLIMGRAD_ASSIGN_OR_RETURN(const Safetensors parsed, Safetensors::Parse(file, origin));
   SLIMGRAD_ASSIGN_OR_RETURN(StateHeader header, ReadStateHeader(parsed, origin));
-  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "spec", expected.spec, header.spec));
-  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "rank", expected.rank, header.rank));
-  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "world", expected.world, header.world));
-  SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "seed", expected.seed, header.seed));
+  SLIMGRAD_RETURN_IF_ERROR(CheckHeader(origin, expected, header));
   SLIMGRAD_ASSIGN_OR_RETURN(const std::string tensors,
                             Metadata(parsed.metadata(), origin).Text("tensors"));
   SLIMGRAD_ASSIGN_OR_RETURN(const std::string expected_tensors, TensorsText(states));

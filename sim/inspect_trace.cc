@@ -97,7 +97,7 @@ std::string ResultsText(const TraceResults& results) {
 std::string NotesText(std::string_view label, const TraceNotes& notes) {
   std::string text;
   for (const auto& [name, value] : notes)
-    text += Line(text.empty() ? label : "", name + ": " + value);
+    text += Line(text.empty() ? label : "", fmt::format("{}: {}", name, value));
   return text;
 }
 

@@ -63,7 +63,7 @@ class Replayer {
   Outcome OutcomeOf(const RunResult& run, std::optional<TensorSet>& base, bool baseline);
   void FillTraffic(const RunResult& run, Row& row) const;
   void FillDense(const RunResult& run, Row& row) const;
-  void AddTiming(const RunResult& run, RowTiming& timing, std::int64_t* decoded_steps) const;
+  void AddTiming(const RunResult& run, RowTiming& timing, std::int64_t* timed_steps) const;
   void Describe();
   void NoteRecordedWeights(std::string_view loop, const std::optional<TensorSet>& weights);
 

@@ -19,7 +19,7 @@ class TensorSet {
     for (const TensorSpec& tensor : tensors) {
       buffers_.emplace_back(tensor.numel());
       const Out values = buffers_.back().span();
-      ins_.push_back(values);
+      ins_.emplace_back(values);
       outs_.push_back(values);
       const_views_.emplace_back(In(values));
       views_.emplace_back(values);

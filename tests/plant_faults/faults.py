@@ -164,7 +164,7 @@ FAULTS = (
     fault("compressors/api/compressor.cc", "two ranks' sum is not divided",
           "if (n == 1) return {};", "if (n <= 2) return {};", "ranks"),
     fault("compressors/api/compressor.cc", "a sum over ranks overflows",
-          "if (kernels::CountNonFinite(context.backend, In(average)) == 0) return {};",
+          "if (kernels::CountNonFinite(context.backend, view) == 0) return {};",
           "if (n > 0) return {};", "edge_inputs"),
     fault("compressors/error_feedback.cc", "gradient and residual overflow together",
           "kernels::AddSaturated(context.backend, x, corrected);",

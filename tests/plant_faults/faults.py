@@ -137,7 +137,7 @@ FAULTS = (
     fault("core/payload.h", "takes any number of elements",
           "if (section->count() != count)", "if (section->count() > (count << 40))", "hostile"),
     fault("core/state_file.cc", "takes another rank's state",
-          'SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "rank", expected.rank, header.rank));', "",
+          'SLIMGRAD_RETURN_IF_ERROR(CheckSame(origin, "rank", expected.rank, found.rank));', "",
           "state"),
 
     # Exchange and groups.

@@ -159,7 +159,7 @@ class ThreadsGroup final : public Group {
   // Every rank sees the same table, so all come to the same verdict and take the same way: ranks in
   // different calls, which meet a different number of times, part here.
   Status AgreeOnCall() {
-    const Status status = CheckSame();
+    Status status = CheckSame();
     if (status.ok()) return status;
     SLIMGRAD_RETURN_IF_ERROR(table_->MeetAgain(rank_));  // the others may still be comparing
     table_->Fail(status);
@@ -245,6 +245,7 @@ std::vector<std::unique_ptr<Group>> MakeThreadsGroups(int size, std::chrono::mil
   SLIMGRAD_CHECK(size >= 1);
   const auto table = std::make_shared<Table>(size, timeout);
   std::vector<std::unique_ptr<Group>> groups;
+  groups.reserve(static_cast<std::size_t>(size));
   for (int rank = 0; rank < size; ++rank)
     groups.push_back(std::make_unique<ThreadsGroup>(table, size, rank, backend));
   return groups;

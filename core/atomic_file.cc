@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <ranges>
 #include <system_error>
 #include <utility>
 
@@ -56,7 +57,7 @@ Status MakeFolders(const fs::path& folder, std::vector<fs::path>& made) {
 
 // Those that are still empty.
 void RemoveFolders(const std::vector<fs::path>& made) {
-  for (auto folder = made.rbegin(); folder != made.rend(); ++folder) rmdir(folder->c_str());
+  for (const fs::path& folder : std::views::reverse(made)) rmdir(folder.c_str());
 }
 
 Status WriteAll(int descriptor, std::span<const std::byte> bytes, const fs::path& path) {

@@ -39,6 +39,7 @@ float Mean(const std::vector<float>& x) {
 
 std::uint16_t SmallMean(const SmallFloat& format, const std::vector<std::uint16_t>& codes) {
   std::vector<float> values;
+  values.reserve(codes.size());
   for (std::uint16_t code : codes) values.push_back(FromSmallFloat(format, code));
   return ToSmallFloat(format, Mean(values), /*saturate=*/true).code;
 }

@@ -163,7 +163,7 @@ void MultiplyLeft(const Backend& backend, In m, std::size_t rows, std::size_t co
   CheckShapes(m.size(), rows, cols, p.size(), q.size(), rank);
   ForRanges(backend, cols, kTile, [&](std::size_t begin, std::size_t end) {
     ForSlices(rank, [&]<std::size_t Width>(std::size_t first) {
-      alignas(64) float sums[kTile][Width];
+      alignas(64) float sums[kTile][Width] = {};
       ColumnsTimesSlice<Width>(m.data() + begin, p.data() + first, rows, cols, rank, end - begin,
                                sums);
       for (std::size_t j = begin; j < end; ++j) {

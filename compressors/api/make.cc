@@ -75,7 +75,7 @@ class Maker {
     for (const SpecArgument& argument : node.arguments)
       SLIMGRAD_RETURN_IF_ERROR(BindGiven(node, method, argument, bound.arguments, texts));
     SLIMGRAD_RETURN_IF_ERROR(BindDefaults(node, method, bound.arguments, texts));
-    for (const auto& [name, text] : texts) parts.push_back(name + "=" + text);
+    for (const auto& [name, text] : texts) parts.push_back(fmt::format("{}={}", name, text));
     bound.text =
         parts.empty() ? node.name : fmt::format("{}({})", node.name, fmt::join(parts, ","));
     return bound;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -53,13 +54,13 @@ TEST(Progress, WritesNothingIntoAFile) {
   std::fclose(file);
 }
 
-// What a terminal receives while `body` runs.
+// What a terminal receives while `body` runs; nothing on a system without pseudo-terminals.
 template <class Body>
-std::string OnTerminal(const Body& body) {
+std::optional<std::string> OnTerminal(const Body& body) {
   int master = -1;
   int slave = -1;
   winsize size = {24, 40, 0, 0};
-  EXPECT_EQ(openpty(&master, &slave, nullptr, nullptr, &size), 0);
+  if (openpty(&master, &slave, nullptr, nullptr, &size) != 0) return std::nullopt;
   std::FILE* terminal = fdopen(slave, "w");
   body(terminal);
   std::fputs("\n", terminal);  // reading stops here
@@ -77,12 +78,13 @@ std::string OnTerminal(const Body& body) {
 }
 
 TEST(Progress, DrawsOnATerminalAndWipes) {
-  const std::string out = OnTerminal([](std::FILE* terminal) {
+  const std::optional<std::string> shown = OnTerminal([](std::FILE* terminal) {
     Progress progress(terminal);
     progress.Update("none", 1, 2);
     progress.Update("none", 1, 2);  // nothing new: nothing written
   });
-  EXPECT_EQ(out.substr(0, out.find('\n') - 1),
+  if (!shown) GTEST_SKIP() << "no pseudo-terminal on this system";  // a bare container
+  EXPECT_EQ(shown->substr(0, shown->find('\n') - 1),
             "\r" + ProgressLine("none", 1, 2, 40) + "\r" + std::string(39, ' ') + "\r");
 }
 

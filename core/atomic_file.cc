@@ -4,11 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <ranges>
 #include <system_error>
 #include <utility>
 
@@ -57,7 +57,7 @@ Status MakeFolders(const fs::path& folder, std::vector<fs::path>& made) {
 
 // Those that are still empty.
 void RemoveFolders(const std::vector<fs::path>& made) {
-  for (const fs::path& folder : std::views::reverse(made)) rmdir(folder.c_str());
+  std::for_each(made.rbegin(), made.rend(), [](const fs::path& folder) { rmdir(folder.c_str()); });
 }
 
 Status WriteAll(int descriptor, std::span<const std::byte> bytes, const fs::path& path) {

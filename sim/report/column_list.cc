@@ -1,5 +1,6 @@
 // Every column of a report, with what it means.
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -42,10 +43,9 @@ Cell FromTiming(const RowTiming* timing, std::optional<double> RowTiming::*value
 
 // Skipped steps are NaN: the last number that is one.
 Cell LastFinite(const std::vector<double>& steps) {
-  for (auto value = steps.rbegin(); value != steps.rend(); ++value) {
-    if (std::isfinite(*value)) return *value;
-  }
-  return {};
+  const auto last =
+      std::find_if(steps.rbegin(), steps.rend(), [](double value) { return std::isfinite(value); });
+  return last == steps.rend() ? Cell() : Cell(*last);
 }
 
 std::string LoopFailure(std::string_view loop, const std::optional<Outcome>& outcome) {
@@ -364,19 +364,19 @@ void AddSpeed(std::vector<Column>& columns) {
 }  // namespace
 
 const std::vector<Column>& Columns() {
-  static const std::vector<Column>* const kColumns = [] {
-    auto* columns = new std::vector<Column>;  // never destroyed: usable at exit too
-    AddNames(*columns);
-    AddBytes(*columns);
-    AddExemptions(*columns);
-    AddNmse(*columns);
-    AddCosine(*columns);
-    AddClosed(*columns);
-    AddOpen(*columns);
-    AddSpeed(*columns);
-    return columns;
+  static const std::vector<Column>* const columns = [] {
+    auto* all = new std::vector<Column>;  // never destroyed: usable at exit too
+    AddNames(*all);
+    AddBytes(*all);
+    AddExemptions(*all);
+    AddNmse(*all);
+    AddCosine(*all);
+    AddClosed(*all);
+    AddOpen(*all);
+    AddSpeed(*all);
+    return all;
   }();
-  return *kColumns;
+  return *columns;
 }
 
 }  // namespace slimgrad::sim::report

@@ -105,7 +105,7 @@ class Trace {
   Status CheckStepFile(std::int64_t step, std::int64_t rank) const;
   Status LoadData();
   Status LoadTiming();
-  Result<std::vector<In>> LoadWeights(const std::string& file);
+  Result<std::vector<In>> LoadWeights(const std::string& name);
 
   std::filesystem::path folder_;
   TraceSchema schema_;

@@ -1,4 +1,5 @@
 // The optional tensor files of a trace: data and timing.
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -25,10 +26,7 @@ Status Wrong(const std::string& tensor, const std::string& expected,
 }
 
 bool AllPositive(std::span<const std::int64_t> shape) {
-  for (const std::int64_t extent : shape) {
-    if (extent < 1) return false;
-  }
-  return true;
+  return std::all_of(shape.begin(), shape.end(), [](std::int64_t extent) { return extent >= 1; });
 }
 
 // Inputs and labels that fit each other; `graph` allows one label a row only.

@@ -87,8 +87,10 @@ class Maker {
     if (node.inner.size() != expected) {
       const std::size_t position =
           node.inner.size() > expected ? node.inner[expected].position : node.position;
-      return Error(position, fmt::format("{} wraps {} compressors, found {}", node.name,
-                                         expected ? "exactly 1" : "no", node.inner.size()));
+      return Error(position, expected ? fmt::format("{} wraps one compressor, as in {}; found {}",
+                                                    node.name, method.example, node.inner.size())
+                                      : fmt::format("{} wraps no compressor, found {}", node.name,
+                                                    node.inner.size()));
     }
     if (expected == 0) return {};
     SLIMGRAD_ASSIGN_OR_RETURN(Compressor inner, Make(node.inner[0]));

@@ -90,13 +90,11 @@ std::string Headline(const Report& report) {
   const bool traffic = best->sent_bytes.has_value();
   return fmt::format(
       "Fewest bytes within one percentage point of the uncompressed closed-loop accuracy "
-      "({} %): {}, with {} %, {}x smaller than 32-bit and {}x smaller than 16-bit {}. One run, one "
-      "seed.",
+      "({} %): {}, with {} %. Dense 32-bit {} {}x its size, dense 16-bit {}x. One run, one seed.",
       ThreeDigits(*Accuracy(*none) * 100), OneLine(best->label.empty() ? best->spec : best->label),
-      ThreeDigits(*Accuracy(*best) * 100),
+      ThreeDigits(*Accuracy(*best) * 100), traffic ? "traffic is" : "payloads are",
       ShownIn(traffic ? "traffic_ratio_32" : "payload_ratio_32", report, *best),
-      ShownIn(traffic ? "traffic_ratio_16" : "payload_ratio_16", report, *best),
-      traffic ? "traffic" : "payloads");
+      ShownIn(traffic ? "traffic_ratio_16" : "payload_ratio_16", report, *best));
 }
 
 std::vector<std::string> RowNotes(const Report& report) {

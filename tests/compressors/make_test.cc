@@ -70,12 +70,13 @@ constexpr BadSpec kBad[] = {
     {"top_k(k=1,ratio=0.1)",
      "spec, character 1: top_k: give k or ratio, not both\n    top_k(k=1,ratio=0.1)\n    ^"},
     {"top_k(none)",
-     "spec, character 7: top_k wraps no compressors, found 1\n    top_k(none)\n          ^"},
+     "spec, character 7: top_k wraps no compressor, found 1\n    top_k(none)\n          ^"},
     {"error_feedback",
-     "spec, character 1: error_feedback wraps exactly 1 compressors, found 0\n    error_feedback\n "
-     "   ^"},
+     "spec, character 1: error_feedback wraps one compressor, as in "
+     "error_feedback(top_k(ratio=0.01)|delta_index); found 0\n    error_feedback\n    ^"},
     {"error_feedback(none,none)",
-     "spec, character 21: error_feedback wraps exactly 1 compressors, found 2\n"
+     "spec, character 21: error_feedback wraps one compressor, as in "
+     "error_feedback(top_k(ratio=0.01)|delta_index); found 2\n"
      "    error_feedback(none,none)\n                        ^"},
     {"error_feedback(error_feedback(none))",
      "spec, character 1: error_feedback: expected no other one within, found error_feedback(none)\n"

@@ -15,13 +15,16 @@
 namespace slimgrad {
 namespace {
 
+constexpr char kNew[] =
+    "No golden file yet. A new method's is written by: bazel run -c opt //tests/golden:update";
+
 constexpr char kHowTo[] =
     "The bytes on the wire have changed. If that is meant, follow \"Versions\" in "
     "docs/wire_format.md and run: bazel run -c opt //tests/golden:update";
 
 std::string ReadFile(const std::string& path) {
   const std::ifstream file(path);
-  EXPECT_TRUE(file.good()) << path << " is missing. " << kHowTo;
+  EXPECT_TRUE(file.good()) << path << ": " << kNew;
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

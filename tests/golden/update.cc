@@ -19,6 +19,7 @@ bool Write(const std::string& path, const slimgrad::Result<std::string>& text) {
   file << *text;
   file.close();
   if (!file) std::fprintf(stderr, "%s: cannot be written\n", path.c_str());
+  if (file) std::printf("wrote %s\n", path.c_str());
   return static_cast<bool>(file);
 }
 

@@ -168,7 +168,7 @@ TEST(Text, EmptyReportAndNarrowTerminal) {
 TEST(Text, HeadlineNamesTheSmallestWithinAPoint) {
   const std::string text = ToText(SampleReport(), nullptr, 400);
   EXPECT_NE(text.find("(96.7 %): error_feedback(top_k(ratio=0.01)|delta_index|fp16_values), with "
-                      "95.8 %, 26.2x"),
+                      "95.8 %. Dense 32-bit traffic is 26.2x its size"),
             std::string::npos)
       << text;
   Report lossy = SampleReport();

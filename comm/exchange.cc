@@ -118,11 +118,9 @@ Status Exchange::CheckPeers() {
 }
 
 void Exchange::Allocate() {
-  std::size_t body = 0, combined = 0, rounds = 0, widest = 0, narrow = 0;
+  std::size_t body = 0, combined = 0, rounds = 0, narrow = 0;
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
-    const std::size_t n = tensors_[t].numel();
-    widest = std::max(widest, n);
-    if (tensors_[t].dtype != DType::kF32) narrow = std::max(narrow, n);
+    if (tensors_[t].dtype != DType::kF32) narrow = std::max(narrow, tensors_[t].numel());
     rounds = std::max(rounds, plans_[t].rounds.size());
     for (const Round& round : plans_[t].rounds) {
       body = std::max(body, RoundBytes(round));

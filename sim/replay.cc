@@ -60,7 +60,7 @@ class Replayer {
  private:
   Status Prepare();
   Status RunSpec(const ReplaySpec& spec);
-  Outcome OutcomeOf(const RunResult& run, std::optional<TensorSet>& base, bool baseline);
+  Outcome OutcomeOf(const RunResult& run, const std::optional<TensorSet>& base, bool baseline);
   void FillTraffic(const RunResult& run, Row& row) const;
   void FillDense(const RunResult& run, Row& row) const;
   void AddTiming(const RunResult& run, RowTiming& timing, std::int64_t* timed_steps) const;
@@ -143,7 +143,8 @@ Status Replayer::RunSpec(const ReplaySpec& spec) {
   return {};
 }
 
-Outcome Replayer::OutcomeOf(const RunResult& run, std::optional<TensorSet>& base, bool baseline) {
+Outcome Replayer::OutcomeOf(const RunResult& run, const std::optional<TensorSet>& base,
+                            bool baseline) {
   Outcome outcome;
   outcome.failure = run.failure;
   outcome.train_loss = run.train_losses;

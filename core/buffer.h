@@ -1,11 +1,12 @@
 // Owned memory of a fixed number of elements, zeroed, aligned to 64 bytes. Move-only. State fields
 // and driver buffers are Buffers, so that steady-state steps allocate nothing.
+//
+// Large ones are whole huge pages where the system grants them, and a page becomes real only when
+// it is first written: by the thread that uses it, on that thread's memory node.
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -16,6 +17,10 @@ namespace slimgrad {
 
 inline constexpr std::size_t kBufferAlignment = 64;
 
+// bytes > 0; throws std::bad_alloc. What it returns is freed with the same size.
+void* AllocateZeroed(std::size_t bytes);
+void FreeZeroed(void* memory, std::size_t bytes);
+
 template <class T>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -25,9 +30,8 @@ class Buffer {
   explicit Buffer(std::size_t size) : size_(size) {
     if (size == 0) return;
     SLIMGRAD_CHECK(size <= PTRDIFF_MAX / sizeof(T));
-    data_.reset(
-        static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{kBufferAlignment})));
-    std::memset(static_cast<void*>(data_.get()), 0, size * sizeof(T));
+    const std::size_t bytes = size * sizeof(T);
+    data_ = {static_cast<T*>(AllocateZeroed(bytes)), Free{bytes}};
   }
 
   // What was moved from is empty.
@@ -46,9 +50,8 @@ class Buffer {
 
  private:
   struct Free {
-    void operator()(T* p) const {
-      ::operator delete (static_cast<void*>(p), std::align_val_t{kBufferAlignment});
-    }
+    std::size_t bytes = 0;
+    void operator()(T* p) const { FreeZeroed(p, bytes); }
   };
   std::unique_ptr<T, Free> data_;
   std::size_t size_ = 0;

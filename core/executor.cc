@@ -1,8 +1,10 @@
 #include "core/executor.h"
 
+#include <algorithm>
 #include <atomic>
-#include <thread>
-#include <vector>
+#include <unsupported/Eigen/CXX11/ThreadPool>
+
+#include "core/check.h"
 
 namespace slimgrad {
 namespace {
@@ -24,14 +26,39 @@ Executor& InlineExecutor() {
   return executor;
 }
 
-void ThreadExecutor::Run(std::size_t tasks, TaskFunction task, void* context) {
+struct PoolExecutor::Pool {
+  explicit Pool(int workers) : threads(workers) {}
+  Eigen::ThreadPool threads;
+};
+
+PoolExecutor::PoolExecutor(int threads) {
+  SLIMGRAD_CHECK(threads >= 1);
+  if (threads > 1) pool_ = std::make_unique<Pool>(threads - 1);
+}
+
+PoolExecutor::~PoolExecutor() = default;
+
+int PoolExecutor::concurrency() const { return pool_ ? pool_->threads.NumThreads() + 1 : 1; }
+
+void PoolExecutor::Run(std::size_t tasks, TaskFunction task, void* context) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < tasks; i = next++) task(context, i);
   };
-  std::vector<std::jthread> others;
-  for (int t = 1; t < threads_; ++t) others.emplace_back(work);
+  // A worker that waited for others could wait for itself.
+  const bool nested = pool_ && pool_->threads.CurrentThreadId() >= 0;
+  if (!pool_ || tasks < 2 || nested) return work();
+  const auto workers = static_cast<std::size_t>(pool_->threads.NumThreads());
+  const std::size_t helpers = std::min(workers, tasks - 1);
+  Eigen::Barrier done(static_cast<unsigned>(helpers));
+  for (std::size_t h = 0; h < helpers; ++h) {
+    pool_->threads.Schedule([&work, &done] {  // two references: no allocation
+      work();
+      done.Notify();
+    });
+  }
   work();
+  done.Wait();
 }
 
 }  // namespace slimgrad

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <type_traits>
 
 namespace slimgrad {
@@ -33,16 +34,20 @@ class Executor {
 // Runs everything on the calling thread. The default; safe to share.
 Executor& InlineExecutor();
 
-// Starts `threads` threads for each call and joins them: simple, for tests and long kernels.
-class ThreadExecutor final : public Executor {
+// A pool: the calling thread and `threads` - 1 of its own, which live as long as the executor and
+// sleep between calls. Many threads may call at once; a task that calls ParallelFor itself runs
+// those tasks inline.
+class PoolExecutor final : public Executor {
  public:
-  explicit ThreadExecutor(int threads) : threads_(threads) {}
-  int concurrency() const override { return threads_; }
+  explicit PoolExecutor(int threads);  // at least 1 (CHECKed)
+  ~PoolExecutor() override;
+  int concurrency() const override;
 
  private:
   void Run(std::size_t tasks, TaskFunction task, void* context) override;
 
-  int threads_;
+  struct Pool;
+  std::unique_ptr<Pool> pool_;  // null for one thread
 };
 
 }  // namespace slimgrad

@@ -25,6 +25,14 @@ std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to,
 std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to,
                         Overflow overflow);
 
+// With error feedback, in one pass: p = residual + x (saturating as AddSaturated does,
+// elementwise.h), to = p rounded, residual = p - to. The same bits as AddSaturated, the conversion
+// of the residual, and AddScaled of what it decodes to with weight -1.
+std::uint64_t F32ToF16Feedback(const Backend& backend, In x, Out residual, std::span<half_bits> to,
+                               Overflow overflow);
+std::uint64_t F32ToBF16Feedback(const Backend& backend, In x, Out residual,
+                                std::span<bfloat16_bits> to, Overflow overflow);
+
 // Exact, but for NaNs (above).
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
@@ -36,6 +44,10 @@ namespace ref {
 std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow);
 std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to,
                         Overflow overflow);
+std::uint64_t F32ToF16Feedback(const Backend& backend, In x, Out residual, std::span<half_bits> to,
+                               Overflow overflow);
+std::uint64_t F32ToBF16Feedback(const Backend& backend, In x, Out residual,
+                                std::span<bfloat16_bits> to, Overflow overflow);
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
 void Copy(const Backend& backend, In from, Out to);
@@ -45,6 +57,10 @@ namespace cpu {
 std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow);
 std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to,
                         Overflow overflow);
+std::uint64_t F32ToF16Feedback(const Backend& backend, In x, Out residual, std::span<half_bits> to,
+                               Overflow overflow);
+std::uint64_t F32ToBF16Feedback(const Backend& backend, In x, Out residual,
+                                std::span<bfloat16_bits> to, Overflow overflow);
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
 void Copy(const Backend& backend, In from, Out to);

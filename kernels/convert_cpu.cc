@@ -5,36 +5,324 @@
 #include "kernels/convert.h"
 #include "kernels/cpu_half.h"
 #include "kernels/cpu_ranges.h"
+#include "kernels/cpu_saturate.h"
 
-namespace slimgrad::kernels::cpu {
-namespace {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/convert_cpu.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h.
+#include "kernels/simd-inl.h"
 
-// to[i] = code(from[i]); returns how many finite values are at least `overflows_from`.
-template <class Bits, class Code>
-std::uint64_t NarrowAll(const Backend& backend, In from, std::span<Bits> to,
-                        std::uint32_t overflows_from, Code code) {
-  SLIMGRAD_CHECK(from.size() == to.size());
-  std::atomic<std::uint64_t> overflowed = 0;
-  ForElements(backend, from.size(), [&](std::size_t begin, std::size_t end) {
-    const float* __restrict in = from.data();
-    Bits* __restrict out = to.data();
-    std::uint32_t count = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      out[i] = static_cast<Bits>(code(in[i]));
-      count += Overflows(in[i], overflows_from);
+HWY_BEFORE_NAMESPACE();
+namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
+
+// SSE4 has no instructions for fp16; Highway's stand-in rounds otherwise than we do.
+inline constexpr bool kHasF16 = HWY_TARGET != HWY_SSE4;
+
+using DU16 = hn::Repartition<std::uint16_t, DF>;
+using VU16 = hn::Vec<DU16>;
+inline constexpr DU16 kU16;
+inline constexpr std::size_t kLanes16 = 2 * kLanes;
+
+// A 16-bit format: how two vectors of fp32, none of whose lanes overflows or is not finite, become
+// one of codes, and how a vector of codes, no NaN, becomes two of fp32.
+struct F16 {
+  static constexpr std::uint32_t kOverflowsFrom = kF16OverflowsFrom;
+  static constexpr std::uint16_t kInfinity = 0x7C00;
+  using Half = hn::Rebind<hwy::float16_t, DF>;
+  using Half16 = hn::Rebind<std::uint16_t, DF>;
+
+  static std::uint16_t Code(float x, std::uint32_t largest) { return F16Code(x, largest); }
+  static float Value(std::uint16_t code) { return FromF16(code); }
+
+  static HWY_INLINE hn::Vec<Half16> NarrowHalf(VF x) {
+    if constexpr (kHasF16) {
+      return hn::BitCast(Half16(), hn::DemoteTo(Half(), x));
+    } else {
+      // As F16Code does.
+      const VU magnitude = Magnitude(x);
+      const VU odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(kU32, 1));
+      const VU rounded = hn::ShiftRight<13>(magnitude + hn::Set(kU32, 0xFFF) + odd);
+      const VU normal = rounded - hn::Set(kU32, 112U << 10);
+      const VF shifted = hn::BitCast(kF32, magnitude) + hn::Set(kF32, 0.5F);
+      const VU subnormal = hn::BitCast(kU32, shifted) - hn::Set(kU32, 0x3F000000);
+      const auto small = hn::Lt(hn::BitCast(kI32, magnitude), hn::Set(kI32, 0x38800000));
+      const VU code = hn::IfThenElse(hn::RebindMask(kU32, small), subnormal, normal);
+      const VU sign = hn::And(hn::ShiftRight<16>(hn::BitCast(kU32, x)), hn::Set(kU32, 0x8000));
+      return hn::DemoteTo(Half16(), hn::BitCast(kI32, hn::Or(code, sign)));
     }
-    overflowed.fetch_add(count, std::memory_order_relaxed);
+  }
+  static HWY_INLINE VU16 Narrow(VF low, VF high) {
+    return hn::Combine(kU16, NarrowHalf(high), NarrowHalf(low));
+  }
+  static HWY_INLINE VF WidenHalf(hn::Vec<Half16> code) {
+    if constexpr (kHasF16) {
+      return hn::PromoteTo(kF32, hn::BitCast(Half(), code));
+    } else {
+      // As FromF16 does.
+      const VU wide = hn::PromoteTo(kU32, code);
+      const VU magnitude = hn::And(wide, hn::Set(kU32, 0x7FFF));
+      const VF shifted = hn::BitCast(kF32, hn::Or(magnitude, hn::Set(kU32, 0x3F000000)));
+      const VU subnormal = hn::BitCast(kU32, shifted - hn::Set(kF32, 0.5F));
+      VU bits = hn::ShiftLeft<13>(magnitude) + hn::Set(kU32, 112U << 23);
+      const auto below = [&](std::int32_t limit) HWY_ATTR {
+        return hn::RebindMask(kU32, hn::Lt(hn::BitCast(kI32, magnitude), hn::Set(kI32, limit)));
+      };
+      bits = hn::IfThenElse(below(0x0400), subnormal, bits);
+      bits = hn::IfThenElse(below(0x7C00), bits, hn::Set(kU32, kF32Infinity));
+      return hn::BitCast(kF32, hn::Or(bits, hn::ShiftLeft<16>(wide - magnitude)));
+    }
+  }
+  static HWY_INLINE void Widen(VU16 code, VF& low, VF& high) {
+    low = WidenHalf(hn::LowerHalf(Half16(), code));
+    high = WidenHalf(hn::UpperHalf(Half16(), code));
+  }
+};
+
+struct BF16 {
+  static constexpr std::uint32_t kOverflowsFrom = kBF16OverflowsFrom;
+  static constexpr std::uint16_t kInfinity = 0x7F80;
+
+  static std::uint16_t Code(float x, std::uint32_t largest) { return BF16Code(x, largest); }
+  static float Value(std::uint16_t code) { return FromBF16(code); }
+
+  // The code is the upper half of the result. No carry reaches the sign, since nothing overflows.
+  static HWY_INLINE VU Rounded(VF x) {
+    const VU bits = hn::BitCast(kU32, x);
+    const VU odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(kU32, 1));
+    return bits + (odd + hn::Set(kU32, 0x7FFF));
+  }
+  static HWY_INLINE VU16 Narrow(VF low, VF high) {
+    return hn::ConcatOdd(kU16, hn::BitCast(kU16, Rounded(high)), hn::BitCast(kU16, Rounded(low)));
+  }
+  static HWY_INLINE void Widen(VU16 code, VF& low, VF& high) {
+    const hn::Rebind<std::uint16_t, DF> half;
+    const auto widen = [&](auto codes) HWY_ATTR {
+      return hn::BitCast(kF32, hn::ShiftLeft<16>(hn::PromoteTo(kU32, codes)));
+    };
+    low = widen(hn::LowerHalf(half, code));
+    high = widen(hn::UpperHalf(half, code));
+  }
+};
+
+// Element by element: for groups with a value that overflows or is not finite.
+template <class Format>
+HWY_NOINLINE std::uint32_t NarrowOneByOne(const float* HWY_RESTRICT in, std::uint32_t largest,
+                                          std::uint16_t* HWY_RESTRICT out) {
+  std::uint32_t count = 0;
+  for (std::size_t i = 0; i < kGroup; ++i) {
+    out[i] = Format::Code(in[i], largest);
+    count += Overflows(in[i], Format::kOverflowsFrom);
+  }
+  return count;
+}
+
+// The code of a group; returns how many finite values overflowed.
+template <class Format, bool kStream>
+HWY_INLINE std::uint32_t NarrowGroup(const float* HWY_RESTRICT in, std::uint32_t largest,
+                                     std::uint16_t* HWY_RESTRICT out) {
+  VF x[kGroupVectors];
+  VU top = hn::Zero(kU32);
+  Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+    x[v] = hn::LoadU(kF32, in + v * kLanes);
+    top = MaxMagnitude(top, Magnitude(x[v]));
   });
+  if (HWY_UNLIKELY(AnyAtLeast(top, Format::kOverflowsFrom)))
+    return NarrowOneByOne<Format>(in, largest, out);
+  Unroll<kGroupVectors / 2>([&](auto v) HWY_ATTR {
+    StoreAligned<kStream>(Format::Narrow(x[2 * v], x[2 * v + 1]), kU16, out + v * kLanes16);
+  });
+  return 0;
+}
+
+template <class Format>
+std::uint32_t NarrowPart(const float* in, std::size_t count, std::uint32_t largest,
+                         std::uint16_t* out) {
+  const Padded<float> values(in, count);
+  Padded<std::uint16_t> codes;
+  const std::uint32_t overflowed = NarrowGroup<Format, false>(values.at, largest, codes.at);
+  codes.CopyTo(out, count);
   return overflowed;
 }
 
-template <class Bits, class Value>
-void WidenAll(const Backend& backend, std::span<const Bits> from, Out to, Value value) {
+template <class Format, bool kStream>
+std::uint64_t NarrowRange(const float* in, std::size_t n, std::uint32_t largest,
+                          std::uint16_t* out) {
+  std::size_t i = kStream ? BeforeLine(out, n) : 0;
+  std::uint64_t overflowed = i > 0 ? NarrowPart<Format>(in, i, largest, out) : 0;
+  for (; n - i >= kGroup; i += kGroup)
+    overflowed += NarrowGroup<Format, kStream>(in + i, largest, out + i);
+  if (i < n) overflowed += NarrowPart<Format>(in + i, n - i, largest, out + i);
+  if (kStream) FlushStream();
+  return overflowed;
+}
+
+// residual = residual + x, then what its code leaves over.
+template <class Format>
+HWY_INLINE std::uint32_t FeedbackGroup(const float* HWY_RESTRICT in, std::uint32_t largest,
+                                       float* HWY_RESTRICT residual,
+                                       std::uint16_t* HWY_RESTRICT out) {
+  VF x[kGroupVectors];
+  VU top = hn::Zero(kU32);
+  Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+    x[v] = hn::LoadU(kF32, residual + v * kLanes) + hn::LoadU(kF32, in + v * kLanes);
+    top = MaxMagnitude(top, Magnitude(x[v]));
+  });
+  if (HWY_UNLIKELY(AnyAtLeast(top, Format::kOverflowsFrom))) {
+    for (std::size_t i = 0; i < kGroup; ++i) residual[i] = SaturatedSum(residual[i], in[i]);
+    const std::uint32_t overflowed = NarrowOneByOne<Format>(residual, largest, out);
+    for (std::size_t i = 0; i < kGroup; ++i) residual[i] = residual[i] - Format::Value(out[i]);
+    return overflowed;
+  }
+  Unroll<kGroupVectors / 2>([&](auto v) HWY_ATTR {
+    const VU16 code = Format::Narrow(x[2 * v], x[2 * v + 1]);
+    VF low, high;
+    Format::Widen(code, low, high);
+    hn::StoreU(x[2 * v] - low, kF32, residual + 2 * v * kLanes);
+    hn::StoreU(x[2 * v + 1] - high, kF32, residual + (2 * v + 1) * kLanes);
+    hn::StoreU(code, kU16, out + v * kLanes16);
+  });
+  return 0;
+}
+
+template <class Format>
+std::uint64_t FeedbackRange(const float* in, std::size_t n, std::uint32_t largest, float* residual,
+                            std::uint16_t* out) {
+  std::uint64_t overflowed = 0;
+  std::size_t i = 0;
+  for (; n - i >= kGroup; i += kGroup)
+    overflowed += FeedbackGroup<Format>(in + i, largest, residual + i, out + i);
+  if (i == n) return overflowed;
+  const Padded<float> values(in + i, n - i);
+  Padded<float> rest(residual + i, n - i);
+  Padded<std::uint16_t> codes;
+  overflowed += FeedbackGroup<Format>(values.at, largest, rest.at, codes.at);
+  rest.CopyTo(residual + i, n - i);
+  codes.CopyTo(out + i, n - i);
+  return overflowed;
+}
+
+template <class Format, bool kStream>
+HWY_INLINE void WidenGroup(const std::uint16_t* HWY_RESTRICT in, float* HWY_RESTRICT out) {
+  VU16 codes[kGroupVectors / 2];
+  VU16 top = hn::Zero(kU16);
+  Unroll<kGroupVectors / 2>([&](auto v) HWY_ATTR {
+    codes[v] = hn::LoadU(kU16, in + v * kLanes16);
+    top = hn::Max(top, hn::And(codes[v], hn::Set(kU16, 0x7FFF)));
+  });
+  const hn::RebindToSigned<DU16> i16;
+  const auto nan = hn::Gt(hn::BitCast(i16, top), hn::Set(i16, Format::kInfinity));
+  if (HWY_UNLIKELY(!hn::AllFalse(i16, nan))) {
+    for (std::size_t i = 0; i < kGroup; ++i) out[i] = Format::Value(in[i]);
+    return;
+  }
+  Unroll<kGroupVectors / 2>([&](auto v) HWY_ATTR {
+    VF low, high;
+    Format::Widen(codes[v], low, high);
+    StoreAligned<kStream>(low, kF32, out + 2 * v * kLanes);
+    StoreAligned<kStream>(high, kF32, out + (2 * v + 1) * kLanes);
+  });
+}
+
+template <class Format>
+void WidenPart(const std::uint16_t* in, std::size_t count, float* out) {
+  const Padded<std::uint16_t> codes(in, count);
+  Padded<float> values;
+  WidenGroup<Format, false>(codes.at, values.at);
+  values.CopyTo(out, count);
+}
+
+template <class Format, bool kStream>
+void WidenRange(const std::uint16_t* in, std::size_t n, float* out) {
+  std::size_t i = kStream ? BeforeLine(out, n) : 0;
+  if (i > 0) WidenPart<Format>(in, i, out);
+  for (; n - i >= kGroup; i += kGroup) WidenGroup<Format, kStream>(in + i, out + i);
+  if (i < n) WidenPart<Format>(in + i, n - i, out + i);
+  if (kStream) FlushStream();
+}
+
+std::uint64_t NarrowF16(const float* in, std::size_t n, std::uint32_t largest, bool stream,
+                        std::uint16_t* out) {
+  return stream ? NarrowRange<F16, true>(in, n, largest, out)
+                : NarrowRange<F16, false>(in, n, largest, out);
+}
+std::uint64_t NarrowBF16(const float* in, std::size_t n, std::uint32_t largest, bool stream,
+                         std::uint16_t* out) {
+  return stream ? NarrowRange<BF16, true>(in, n, largest, out)
+                : NarrowRange<BF16, false>(in, n, largest, out);
+}
+std::uint64_t FeedbackF16(const float* in, std::size_t n, std::uint32_t largest, float* residual,
+                          std::uint16_t* out) {
+  return FeedbackRange<F16>(in, n, largest, residual, out);
+}
+std::uint64_t FeedbackBF16(const float* in, std::size_t n, std::uint32_t largest, float* residual,
+                           std::uint16_t* out) {
+  return FeedbackRange<BF16>(in, n, largest, residual, out);
+}
+void WidenF16(const std::uint16_t* in, std::size_t n, bool stream, float* out) {
+  return stream ? WidenRange<F16, true>(in, n, out) : WidenRange<F16, false>(in, n, out);
+}
+void WidenBF16(const std::uint16_t* in, std::size_t n, bool stream, float* out) {
+  return stream ? WidenRange<BF16, true>(in, n, out) : WidenRange<BF16, false>(in, n, out);
+}
+
+}  // namespace slimgrad::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace slimgrad::kernels::cpu {
+namespace {
+
+HWY_EXPORT(NarrowF16);
+HWY_EXPORT(NarrowBF16);
+HWY_EXPORT(FeedbackF16);
+HWY_EXPORT(FeedbackBF16);
+HWY_EXPORT(WidenF16);
+HWY_EXPORT(WidenBF16);
+
+template <class Bits>
+std::uint16_t* Codes(std::span<Bits> to) {
+  return reinterpret_cast<std::uint16_t*>(to.data());
+}
+
+// Adds up run(begin, end) over all ranges.
+template <class RunRange>
+std::uint64_t CountOver(const Backend& backend, std::size_t n, const RunRange& run) {
+  std::atomic<std::uint64_t> total = 0;
+  ForElements(backend, n, [&](std::size_t begin, std::size_t end) {
+    const std::uint64_t count = run(begin, end);
+    if (count > 0) total.fetch_add(count, std::memory_order_relaxed);
+  });
+  return total;
+}
+
+template <class Bits, class Narrow>
+std::uint64_t NarrowAll(const Backend& backend, In from, std::span<Bits> to, std::uint32_t largest,
+                        Narrow narrow) {
   SLIMGRAD_CHECK(from.size() == to.size());
+  const bool stream = OutgrowsCaches(to.size_bytes());
+  return CountOver(backend, from.size(), [&](std::size_t begin, std::size_t end) {
+    return narrow(from.data() + begin, end - begin, largest, stream, Codes(to) + begin);
+  });
+}
+
+template <class Bits, class Feedback>
+std::uint64_t FeedbackAll(const Backend& backend, In x, Out residual, std::span<Bits> to,
+                          std::uint32_t largest, Feedback feedback) {
+  SLIMGRAD_CHECK(x.size() == to.size() && residual.size() == to.size());
+  return CountOver(backend, x.size(), [&](std::size_t begin, std::size_t end) {
+    return feedback(x.data() + begin, end - begin, largest, residual.data() + begin,
+                    Codes(to) + begin);
+  });
+}
+
+template <class Bits, class Widen>
+void WidenAll(const Backend& backend, std::span<const Bits> from, Out to, Widen widen) {
+  SLIMGRAD_CHECK(from.size() == to.size());
+  const bool stream = OutgrowsCaches(to.size_bytes());
   ForElements(backend, from.size(), [&](std::size_t begin, std::size_t end) {
-    const Bits* __restrict in = from.data();
-    float* __restrict out = to.data();
-    for (std::size_t i = begin; i < end; ++i) out[i] = value(static_cast<std::uint16_t>(in[i]));
+    widen(reinterpret_cast<const std::uint16_t*>(from.data()) + begin, end - begin, stream,
+          to.data() + begin);
   });
 }
 
@@ -42,24 +330,34 @@ void WidenAll(const Backend& backend, std::span<const Bits> from, Out to, Value 
 
 std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to,
                        Overflow overflow) {
-  const std::uint32_t largest = LargestCode(0x7C00, overflow);
-  return NarrowAll(backend, from, to, kF16OverflowsFrom,
-                   [=](float x) { return F16Code(x, largest); });
+  return NarrowAll(backend, from, to, LargestCode(0x7C00, overflow),
+                   HWY_DYNAMIC_DISPATCH(NarrowF16));
 }
 
 std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to,
                         Overflow overflow) {
-  const std::uint32_t largest = LargestCode(0x7F80, overflow);
-  return NarrowAll(backend, from, to, kBF16OverflowsFrom,
-                   [=](float x) { return BF16Code(x, largest); });
+  return NarrowAll(backend, from, to, LargestCode(0x7F80, overflow),
+                   HWY_DYNAMIC_DISPATCH(NarrowBF16));
+}
+
+std::uint64_t F32ToF16Feedback(const Backend& backend, In x, Out residual, std::span<half_bits> to,
+                               Overflow overflow) {
+  return FeedbackAll(backend, x, residual, to, LargestCode(0x7C00, overflow),
+                     HWY_DYNAMIC_DISPATCH(FeedbackF16));
+}
+
+std::uint64_t F32ToBF16Feedback(const Backend& backend, In x, Out residual,
+                                std::span<bfloat16_bits> to, Overflow overflow) {
+  return FeedbackAll(backend, x, residual, to, LargestCode(0x7F80, overflow),
+                     HWY_DYNAMIC_DISPATCH(FeedbackBF16));
 }
 
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to) {
-  WidenAll(backend, from, to, [](std::uint16_t code) { return FromF16(code); });
+  WidenAll(backend, from, to, HWY_DYNAMIC_DISPATCH(WidenF16));
 }
 
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to) {
-  WidenAll(backend, from, to, [](std::uint16_t code) { return FromBF16(code); });
+  WidenAll(backend, from, to, HWY_DYNAMIC_DISPATCH(WidenBF16));
 }
 
 void Copy(const Backend& backend, In from, Out to) {
@@ -70,3 +368,4 @@ void Copy(const Backend& backend, In from, Out to) {
 }
 
 }  // namespace slimgrad::kernels::cpu
+#endif  // HWY_ONCE

@@ -1,5 +1,6 @@
 #include "core/check.h"
 #include "kernels/convert.h"
+#include "kernels/elementwise.h"
 #include "kernels/ref_small_float.h"
 
 namespace slimgrad::kernels::ref {
@@ -17,7 +18,27 @@ std::uint64_t Narrow(const SmallFloat& format, In from, std::span<Bits> to, Over
   return overflowed;
 }
 
+template <class Bits>
+std::uint64_t NarrowFeedback(const SmallFloat& format, In x, Out residual, std::span<Bits> to,
+                             Overflow overflow) {
+  AddSaturated({}, x, residual);
+  const std::uint64_t overflowed = Narrow(format, residual, to, overflow);
+  for (std::size_t i = 0; i < to.size(); ++i)
+    residual[i] = residual[i] - FromSmallFloat(format, static_cast<std::uint16_t>(to[i]));
+  return overflowed;
+}
+
 }  // namespace
+
+std::uint64_t F32ToF16Feedback(const Backend&, In x, Out residual, std::span<half_bits> to,
+                               Overflow overflow) {
+  return NarrowFeedback(kHalf, x, residual, to, overflow);
+}
+
+std::uint64_t F32ToBF16Feedback(const Backend&, In x, Out residual, std::span<bfloat16_bits> to,
+                                Overflow overflow) {
+  return NarrowFeedback(kBrain, x, residual, to, overflow);
+}
 
 std::uint64_t F32ToF16(const Backend&, In from, std::span<half_bits> to, Overflow overflow) {
   return Narrow(kHalf, from, to, overflow);

@@ -13,6 +13,10 @@ namespace slimgrad::kernels::cpu {
 // 8, so that tasks over bits own whole bytes.
 inline constexpr std::size_t kTaskElements = std::size_t{1} << 15;
 
+// Whether an output of so many bytes is better streamed past the caches: it would not be in them
+// when it is read again, and would push out what is.
+inline bool OutgrowsCaches(std::size_t bytes) { return bytes >= std::size_t{1} << 22; }
+
 // Calls run(begin, end) for consecutive ranges of [0, n), each of `step` items except the last one.
 template <class RunRange>
 void ForRanges(const Backend& backend, std::size_t n, std::size_t step, RunRange&& run) {

@@ -34,6 +34,16 @@ std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits
   SLIMGRAD_DISPATCH(backend, F32ToBF16, from, to, overflow);
 }
 
+std::uint64_t F32ToF16Feedback(const Backend& backend, In x, Out residual,
+                               std::span<half_bits> to, Overflow overflow) {
+  SLIMGRAD_DISPATCH(backend, F32ToF16Feedback, x, residual, to, overflow);
+}
+
+std::uint64_t F32ToBF16Feedback(const Backend& backend, In x, Out residual,
+                                std::span<bfloat16_bits> to, Overflow overflow) {
+  SLIMGRAD_DISPATCH(backend, F32ToBF16Feedback, x, residual, to, overflow);
+}
+
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to) {
   SLIMGRAD_DISPATCH(backend, F16ToF32, from, to);
 }

@@ -31,6 +31,12 @@ def _libraries():
     )
     maybe(
         system_library,
+        name = "highway",
+        header = "hwy/highway.h",
+        targets = {"highway": "-lhwy"},
+    )
+    maybe(
+        system_library,
         name = "json",
         header = "nlohmann/json.hpp",
         targets = {"json": ""},

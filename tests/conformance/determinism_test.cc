@@ -18,7 +18,7 @@ ExchangeOptions On(Executor& executor) { return {.seed = 11, .backend = {.execut
 TEST_P(Determinism, ThreadsAndRerunsChangeNothing) {
   const std::vector<TensorSpec> tensors = LargeTensors();
   const auto gradients = [&](std::uint64_t step) { return RandomGradients(tensors, 2, step); };
-  ThreadExecutor four(4);
+  PoolExecutor four(4);
   const auto run = [&](Executor& executor) {
     return RunInLockStep(spec(), 2, tensors, kSteps, gradients, On(executor));
   };
@@ -35,7 +35,7 @@ TEST_P(Determinism, ThreadsAndRerunsChangeNothing) {
 }
 
 TEST_P(Determinism, PayloadBytesAreTheSameOnFourThreads) {
-  ThreadExecutor four(4);
+  PoolExecutor four(4);
   for (const TensorSpec& tensor : LargeTensors()) {
     OneRank alone(Make(spec()), tensor, 3);
     OneRank threads(Make(spec()), tensor, 3, 1, {.executor = &four});

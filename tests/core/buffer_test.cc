@@ -11,7 +11,7 @@ namespace slimgrad {
 namespace {
 
 TEST(Buffer, IsZeroedAndAligned) {
-  for (const std::size_t size : {1, 7, 64, 1001}) {
+  for (const std::size_t size : {1, 7, 64, 1001, 3 << 20}) {
     const Buffer<float> buffer(size);
     ASSERT_EQ(buffer.size(), size);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % kBufferAlignment, 0U);

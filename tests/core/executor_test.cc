@@ -19,7 +19,7 @@ TEST(Executor, RunsEachTaskOnce) {
   for (const std::size_t tasks : {0, 1, 2, 3, 7, 1000}) {
     ExpectEachOnce(InlineExecutor(), tasks);
     for (const int threads : {1, 2, 4, 16}) {
-      ThreadExecutor executor(threads);
+      PoolExecutor executor(threads);
       ExpectEachOnce(executor, tasks);
     }
   }
@@ -38,7 +38,7 @@ TEST(Executor, InlineStaysOnTheCallersThreadInOrder) {
 
 TEST(Executor, ThreadsRunTogether) {
   // Each task waits for the other: one thread alone would wait for ever.
-  ThreadExecutor executor(2);
+  PoolExecutor executor(2);
   std::atomic<int> arrived = 0;
   executor.ParallelFor(2, [&](std::size_t) {
     ++arrived;
@@ -47,6 +47,28 @@ TEST(Executor, ThreadsRunTogether) {
   EXPECT_EQ(arrived, 2);
   EXPECT_EQ(executor.concurrency(), 2);
 }
+
+TEST(Executor, ManyCallersShareAPool) {
+  PoolExecutor executor(3);
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 4; ++c) {
+    callers.emplace_back([&] {
+      for (int repeat = 0; repeat < 50; ++repeat) ExpectEachOnce(executor, 17);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST(Executor, ATaskMayCallThePoolItself) {
+  PoolExecutor executor(3);
+  std::atomic<int> runs = 0;
+  executor.ParallelFor(8, [&](std::size_t) {
+    executor.ParallelFor(8, [&](std::size_t) { ++runs; });
+  });
+  EXPECT_EQ(runs, 64);
+}
+
+TEST(ExecutorDeathTest, AtLeastOneThread) { EXPECT_DEATH(PoolExecutor(0), "check failed"); }
 
 TEST(Executor, BorrowsATaskThatCannotBeCopied) {
   struct Counter {

@@ -40,6 +40,39 @@ void ExpectRefAgrees(In x, const Backend& backend = kBackend) {
   }
 }
 
+struct Fed {
+  Narrowed narrowed;
+  std::vector<float> residual;
+};
+
+template <class Bits, class Function>
+Fed RunFeedback(Function function, In x, std::vector<float> residual, Overflow overflow,
+                const Backend& backend = kBackend) {
+  Fed fed = {{}, std::move(residual)};
+  fed.narrowed =
+      RunNarrow<Bits>([&](const Backend& b, In in, std::span<Bits> to,
+                          Overflow o) { return function(b, in, Out(fed.residual), to, o); },
+                      x, overflow, backend);
+  return fed;
+}
+
+template <class Bits, class Function, class Reference>
+void ExpectSameFeedback(Function function, Reference reference, In x, const Backend& backend) {
+  // A residual of the same kind, so that sums overflow where the values are huge.
+  std::vector<float> residual(x.rbegin(), x.rend());
+  for (Overflow overflow : {Overflow::kSaturate, Overflow::kInfinity}) {
+    const Fed fed = RunFeedback<Bits>(function, x, residual, overflow, backend);
+    const Fed expected = RunFeedback<Bits>(reference, x, residual, overflow);
+    EXPECT_TRUE(fed.narrowed == expected.narrowed);
+    EXPECT_TRUE(SameBits(fed.residual, expected.residual));
+  }
+}
+
+void ExpectRefAgreesWithFeedback(In x, const Backend& backend = kBackend) {
+  ExpectSameFeedback<half_bits>(cpu::F32ToF16Feedback, ref::F32ToF16Feedback, x, backend);
+  ExpectSameFeedback<bfloat16_bits>(cpu::F32ToBF16Feedback, ref::F32ToBF16Feedback, x, backend);
+}
+
 TEST(ConvertTest, LiteralHalves) {
   const std::vector<std::array<std::uint32_t, 2>> cases = {
       {0x33000000, 0x0000}, {0x33000001, 0x0001}, {0x33400000, 0x0001}, {0x33C00000, 0x0002},
@@ -143,6 +176,35 @@ TEST(ConvertTest, AllExponentsNarrowAsTheReferenceDoes) {
 
 TEST(ConvertTest, EveryInputNarrowsAsTheReferenceDoes) {
   ForEveryInput([](In x) { ExpectRefAgrees(x); });
+}
+
+TEST(ConvertTest, EveryInputIsFedBackAsTheReferenceDoes) {
+  ForEveryInput([](In x) { ExpectRefAgreesWithFeedback(x); });
+}
+
+TEST(ConvertTest, WhatIsFedBackIsWhatTheCodeLeavesOver) {
+  const Fed fed =
+      RunFeedback<half_bits>(F32ToF16Feedback, std::vector<float>{1.0F, 7e4F, kMaxFloat},
+                             {0x1p-12F, 0.0F, kMaxFloat}, Overflow::kSaturate);
+  EXPECT_EQ(fed.narrowed, (Narrowed{{0x3C00, 0x7BFF, 0x7BFF}, 2}));
+  EXPECT_EQ(fed.residual, (std::vector<float>{0x1p-12F, 7e4F - 65504, kMaxFloat}));
+}
+
+TEST(ConvertTest, StreamedOutputsAreTheSame) {
+  FourThreads threads;
+  for (std::size_t offset : {0, 1, 7}) {
+    const std::vector<float> memory = MakeInput(Pattern::kExponents, kStreamed);
+    const In x = In(memory).subspan(offset);
+    ExpectRefAgrees(x, threads.backend());
+    std::vector<half_bits> codes(memory.size());
+    F32ToF16(kBackend, memory, codes, Overflow::kSaturate);
+    std::vector<float> wide(memory.size()), expected(memory.size());
+    // Outputs that begin within a cache line.
+    const std::span<const half_bits> from = std::span(codes).subspan(offset);
+    cpu::F16ToF32(threads.backend(), from, Out(wide).subspan(offset));
+    ref::F16ToF32(kBackend, from, Out(expected).subspan(offset));
+    EXPECT_TRUE(SameBits(wide, expected));
+  }
 }
 
 TEST(ConvertTest, ThreadsChangeNothing) {

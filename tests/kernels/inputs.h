@@ -57,6 +57,9 @@ inline constexpr std::array<std::size_t, 20> kLengths = {
 // More elements than one task of a cpu kernel takes, so that threads share the work.
 inline constexpr std::size_t kManyTasks = 3 * 32768 + 1001;
 
+// Enough for the output of every kernel to be streamed past the caches, in 16-bit codes too.
+inline constexpr std::size_t kStreamed = (std::size_t{1} << 21) + 1001;
+
 inline float OneValue(Pattern pattern, std::size_t i, std::size_t n, std::mt19937& random) {
   const auto sign = [&] { return random() % 2 == 0 ? 1.0F : -1.0F; };
   std::normal_distribution<float> normal;
@@ -143,7 +146,7 @@ class FourThreads {
   Backend backend() { return {Device::kCpu, nullptr, &executor_}; }
 
  private:
-  ThreadExecutor executor_{4};
+  PoolExecutor executor_{4};
 };
 
 }  // namespace slimgrad::kernels

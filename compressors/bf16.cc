@@ -10,7 +10,7 @@ SLIMGRAD_METHOD(bf16) {
           .parameters = {OverflowParameter()},
           .example = "bf16",
           .make = [](const Arguments& a) -> Result<Compressor> {
-            return Compressor(HalfCodec<bfloat16_bits>{OverflowOf(a)});
+            return Compressor(HalfCodec<BF16Kernels>{OverflowOf(a)});
           }};
 }
 

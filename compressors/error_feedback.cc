@@ -4,7 +4,6 @@
 #include <string>
 
 #include "compressors/api/registry.h"
-#include "kernels/elementwise.h"
 
 namespace slimgrad {
 namespace {
@@ -38,18 +37,14 @@ class ErrorFeedback {
   }
 
   void Send(int round, In x, State& state, const Context& context, Payload& payload) const {
-    const Out corrected = state.residual.span();
-    if (round == 0) kernels::AddSaturated(context.backend, x, corrected);
-    inner_.Send(round, corrected, state.inner, context, payload);
-    if (inner_.codec()) Subtract(payload.view(), state, context);
+    inner_.SendFeedback(round, x, state.residual.span(), state.inner, context, payload);
   }
 
   Status Receive(int round, const Inbox& inbox, State& state, const Context& context,
                  Out average) const {
-    SLIMGRAD_RETURN_IF_ERROR(inner_.Receive(round, inbox, state.inner, context, average));
     const bool last = static_cast<std::size_t>(round) + 1 == state.rounds;
-    if (inner_.codec() || !last) return {};
-    return inner_.SubtractSent(inbox.own, state.inner, context, state.residual.span());
+    return inner_.ReceiveFeedback(round, last, inbox, state.inner, context, state.residual.span(),
+                                  average);
   }
 
   Status SubtractSent(const PayloadView& own, State& state, const Context& context, Out y) const {
@@ -57,12 +52,6 @@ class ErrorFeedback {
   }
 
  private:
-  // A codec's payload says at once what it stands for, so the residual is settled before anything
-  // is sent.
-  void Subtract(const PayloadView& own, State& state, const Context& context) const {
-    SLIMGRAD_CHECK(inner_.SubtractSent(own, state.inner, context, state.residual.span()).ok());
-  }
-
   Compressor inner_;
 };
 

@@ -10,7 +10,7 @@ SLIMGRAD_METHOD(fp16) {
           .parameters = {OverflowParameter()},
           .example = "fp16",
           .make = [](const Arguments& a) -> Result<Compressor> {
-            return Compressor(HalfCodec<half_bits>{OverflowOf(a)});
+            return Compressor(HalfCodec<F16Kernels>{OverflowOf(a)});
           }};
 }
 

@@ -3,12 +3,29 @@
 
 #include "compressors/api/registry.h"
 #include "kernels/convert.h"
-#include "kernels/elementwise.h"
 
 namespace slimgrad {
 
-template <class T>  // half_bits or bfloat16_bits
+// The kernels of a type.
+struct F16Kernels {
+  using Type = half_bits;
+  static constexpr auto* Encode = kernels::F32ToF16;
+  static constexpr auto* EncodeFeedback = kernels::F32ToF16Feedback;
+  static constexpr auto* DecodeAdd = kernels::F16DecodeAdd;
+  static constexpr auto* Decode = kernels::F16Decode;
+};
+struct BF16Kernels {
+  using Type = bfloat16_bits;
+  static constexpr auto* Encode = kernels::F32ToBF16;
+  static constexpr auto* EncodeFeedback = kernels::F32ToBF16Feedback;
+  static constexpr auto* DecodeAdd = kernels::BF16DecodeAdd;
+  static constexpr auto* Decode = kernels::BF16Decode;
+};
+
+template <class Kernels>
 struct HalfCodec {
+  using T = typename Kernels::Type;
+
   kernels::Overflow overflow;
 
   Result<Plan> MakePlan(const TensorSpec& tensor) const {
@@ -17,17 +34,23 @@ struct HalfCodec {
   }
   void Encode(In x, const Context& context, Payload& payload) const {
     const std::span<T> values = payload.Add<T>(Tag::kValue, x.size());
-    const View view(values.data(), values.size(), kDTypeOf<T>, context.backend.device);
-    context.counters->saturated += kernels::Narrow(context.backend, x, view, overflow);
+    context.counters->saturated += Kernels::Encode(context.backend, x, values, overflow);
+  }
+  void EncodeFeedback(In x, Out residual, const Context& context, Payload& payload) const {
+    const std::span<T> values = payload.Add<T>(Tag::kValue, x.size());
+    context.counters->saturated +=
+        Kernels::EncodeFeedback(context.backend, x, residual, values, overflow);
   }
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
     SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const T> values,
                               payload.Get<T>(Tag::kValue, y.size()));
-    ScratchScope scope(*context.scratch);
-    const Out wide = scope.Take<float>(y.size());
-    kernels::Widen(context.backend,
-                   {values.data(), values.size(), kDTypeOf<T>, context.backend.device}, wide);
-    kernels::AddScaled(context.backend, wide, weight, y);
+    Kernels::DecodeAdd(context.backend, values, weight, y);
+    return {};
+  }
+  Status Decode(const PayloadView& payload, const Context& context, float weight, Out y) const {
+    SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const T> values,
+                              payload.Get<T>(Tag::kValue, y.size()));
+    Kernels::Decode(context.backend, values, weight, y);
     return {};
   }
 };

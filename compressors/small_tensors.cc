@@ -29,6 +29,15 @@ class SmallTensors {
   Status SubtractSent(const PayloadView& own, State& state, const Context& context, Out y) const {
     return For(*context.tensor).SubtractSent(own, state, context, y);
   }
+  void SendFeedback(int round, In x, Out residual, State& state, const Context& context,
+                    Payload& payload) const {
+    For(*context.tensor).SendFeedback(round, x, residual, state, context, payload);
+  }
+  Status ReceiveFeedback(int round, bool last, const Inbox& inbox, State& state,
+                         const Context& context, Out residual, Out average) const {
+    return For(*context.tensor)
+        .ReceiveFeedback(round, last, inbox, state, context, residual, average);
+  }
 
  private:
   const Compressor& For(const TensorSpec& tensor) const {

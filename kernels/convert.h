@@ -37,6 +37,14 @@ std::uint64_t F32ToBF16Feedback(const Backend& backend, In x, Out residual,
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
 
+// y[i] = y[i] + weight * from[i], and y[i] = 0 + weight * from[i]: widened, then one fp32
+// multiplication and one addition.
+void F16DecodeAdd(const Backend& backend, std::span<const half_bits> from, float weight, Out y);
+void BF16DecodeAdd(const Backend& backend, std::span<const bfloat16_bits> from, float weight,
+                   Out y);
+void F16Decode(const Backend& backend, std::span<const half_bits> from, float weight, Out y);
+void BF16Decode(const Backend& backend, std::span<const bfloat16_bits> from, float weight, Out y);
+
 // A copy, bit for bit, NaNs too.
 void Copy(const Backend& backend, In from, Out to);
 
@@ -50,6 +58,11 @@ std::uint64_t F32ToBF16Feedback(const Backend& backend, In x, Out residual,
                                 std::span<bfloat16_bits> to, Overflow overflow);
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
+void F16DecodeAdd(const Backend& backend, std::span<const half_bits> from, float weight, Out y);
+void BF16DecodeAdd(const Backend& backend, std::span<const bfloat16_bits> from, float weight,
+                   Out y);
+void F16Decode(const Backend& backend, std::span<const half_bits> from, float weight, Out y);
+void BF16Decode(const Backend& backend, std::span<const bfloat16_bits> from, float weight, Out y);
 void Copy(const Backend& backend, In from, Out to);
 }  // namespace ref
 
@@ -63,6 +76,11 @@ std::uint64_t F32ToBF16Feedback(const Backend& backend, In x, Out residual,
                                 std::span<bfloat16_bits> to, Overflow overflow);
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to);
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to);
+void F16DecodeAdd(const Backend& backend, std::span<const half_bits> from, float weight, Out y);
+void BF16DecodeAdd(const Backend& backend, std::span<const bfloat16_bits> from, float weight,
+                   Out y);
+void F16Decode(const Backend& backend, std::span<const half_bits> from, float weight, Out y);
+void BF16Decode(const Backend& backend, std::span<const bfloat16_bits> from, float weight, Out y);
 void Copy(const Backend& backend, In from, Out to);
 }  // namespace cpu
 

@@ -202,8 +202,32 @@ std::uint64_t FeedbackRange(const float* in, std::size_t n, std::uint32_t larges
   return overflowed;
 }
 
-template <class Format, bool kStream>
-HWY_INLINE void WidenGroup(const std::uint16_t* HWY_RESTRICT in, float* HWY_RESTRICT out) {
+template <Then kThen, bool kStream>
+HWY_INLINE void StoreWide(VF value, float weight, float* HWY_RESTRICT y) {
+  if constexpr (kThen == Then::kStore) {
+    StoreAligned<kStream>(value, kF32, y);
+  } else if constexpr (kThen == Then::kScale) {
+    StoreAligned<kStream>(hn::Zero(kF32) + hn::Set(kF32, weight) * value, kF32, y);
+  } else {
+    hn::StoreU(hn::LoadU(kF32, y) + hn::Set(kF32, weight) * value, kF32, y);
+  }
+}
+
+template <class Format, Then kThen>
+HWY_NOINLINE void WidenOneByOne(const std::uint16_t* in, float weight, float* y) {
+  for (std::size_t i = 0; i < kGroup; ++i) {
+    const float value = Format::Value(in[i]);
+    if constexpr (kThen == Then::kStore) {
+      y[i] = value;
+    } else {
+      y[i] = (kThen == Then::kAdd ? y[i] : 0.0F) + weight * value;
+    }
+  }
+}
+
+template <class Format, Then kThen, bool kStream>
+HWY_INLINE void WidenGroup(const std::uint16_t* HWY_RESTRICT in, float weight,
+                           float* HWY_RESTRICT y) {
   VU16 codes[kGroupVectors / 2];
   VU16 top = hn::Zero(kU16);
   Unroll<kGroupVectors / 2>([&](auto v) HWY_ATTR {
@@ -212,33 +236,41 @@ HWY_INLINE void WidenGroup(const std::uint16_t* HWY_RESTRICT in, float* HWY_REST
   });
   const hn::RebindToSigned<DU16> i16;
   const auto nan = hn::Gt(hn::BitCast(i16, top), hn::Set(i16, Format::kInfinity));
-  if (HWY_UNLIKELY(!hn::AllFalse(i16, nan))) {
-    for (std::size_t i = 0; i < kGroup; ++i) out[i] = Format::Value(in[i]);
-    return;
-  }
+  if (HWY_UNLIKELY(!hn::AllFalse(i16, nan))) return WidenOneByOne<Format, kThen>(in, weight, y);
   Unroll<kGroupVectors / 2>([&](auto v) HWY_ATTR {
     VF low, high;
     Format::Widen(codes[v], low, high);
-    StoreAligned<kStream>(low, kF32, out + 2 * v * kLanes);
-    StoreAligned<kStream>(high, kF32, out + (2 * v + 1) * kLanes);
+    StoreWide<kThen, kStream>(low, weight, y + 2 * v * kLanes);
+    StoreWide<kThen, kStream>(high, weight, y + (2 * v + 1) * kLanes);
   });
 }
 
-template <class Format>
-void WidenPart(const std::uint16_t* in, std::size_t count, float* out) {
+template <class Format, Then kThen>
+void WidenPart(const std::uint16_t* in, std::size_t count, float weight, float* y) {
   const Padded<std::uint16_t> codes(in, count);
-  Padded<float> values;
-  WidenGroup<Format, false>(codes.at, values.at);
-  values.CopyTo(out, count);
+  Padded<float> values(y, count);
+  WidenGroup<Format, kThen, false>(codes.at, weight, values.at);
+  values.CopyTo(y, count);
 }
 
-template <class Format, bool kStream>
-void WidenRange(const std::uint16_t* in, std::size_t n, float* out) {
-  std::size_t i = kStream ? BeforeLine(out, n) : 0;
-  if (i > 0) WidenPart<Format>(in, i, out);
-  for (; n - i >= kGroup; i += kGroup) WidenGroup<Format, kStream>(in + i, out + i);
-  if (i < n) WidenPart<Format>(in + i, n - i, out + i);
+template <class Format, Then kThen, bool kStream>
+void WidenRange(const std::uint16_t* in, std::size_t n, float weight, float* y) {
+  std::size_t i = kStream ? BeforeLine(y, n) : 0;
+  if (i > 0) WidenPart<Format, kThen>(in, i, weight, y);
+  for (; n - i >= kGroup; i += kGroup) WidenGroup<Format, kThen, kStream>(in + i, weight, y + i);
+  if (i < n) WidenPart<Format, kThen>(in + i, n - i, weight, y + i);
   if (kStream) FlushStream();
+}
+
+template <class Format>
+void Widen(const std::uint16_t* in, std::size_t n, Then then, float weight, bool stream, float* y) {
+  if (then == Then::kAdd) return WidenRange<Format, Then::kAdd, false>(in, n, weight, y);
+  if (then == Then::kScale) {
+    return stream ? WidenRange<Format, Then::kScale, true>(in, n, weight, y)
+                  : WidenRange<Format, Then::kScale, false>(in, n, weight, y);
+  }
+  return stream ? WidenRange<Format, Then::kStore, true>(in, n, weight, y)
+                : WidenRange<Format, Then::kStore, false>(in, n, weight, y);
 }
 
 std::uint64_t NarrowF16(const float* in, std::size_t n, std::uint32_t largest, bool stream,
@@ -259,11 +291,13 @@ std::uint64_t FeedbackBF16(const float* in, std::size_t n, std::uint32_t largest
                            std::uint16_t* out) {
   return FeedbackRange<BF16>(in, n, largest, residual, out);
 }
-void WidenF16(const std::uint16_t* in, std::size_t n, bool stream, float* out) {
-  return stream ? WidenRange<F16, true>(in, n, out) : WidenRange<F16, false>(in, n, out);
+void WidenF16(const std::uint16_t* in, std::size_t n, Then then, float weight, bool stream,
+              float* y) {
+  Widen<F16>(in, n, then, weight, stream, y);
 }
-void WidenBF16(const std::uint16_t* in, std::size_t n, bool stream, float* out) {
-  return stream ? WidenRange<BF16, true>(in, n, out) : WidenRange<BF16, false>(in, n, out);
+void WidenBF16(const std::uint16_t* in, std::size_t n, Then then, float weight, bool stream,
+               float* y) {
+  Widen<BF16>(in, n, then, weight, stream, y);
 }
 
 }  // namespace slimgrad::kernels::cpu::HWY_NAMESPACE
@@ -317,12 +351,13 @@ std::uint64_t FeedbackAll(const Backend& backend, In x, Out residual, std::span<
 }
 
 template <class Bits, class Widen>
-void WidenAll(const Backend& backend, std::span<const Bits> from, Out to, Widen widen) {
-  SLIMGRAD_CHECK(from.size() == to.size());
-  const bool stream = OutgrowsCaches(to.size_bytes());
+void WidenAll(const Backend& backend, std::span<const Bits> from, Then then, float weight, Out y,
+              Widen widen) {
+  SLIMGRAD_CHECK(from.size() == y.size());
+  const bool stream = OutgrowsCaches(y.size_bytes());
   ForElements(backend, from.size(), [&](std::size_t begin, std::size_t end) {
-    widen(reinterpret_cast<const std::uint16_t*>(from.data()) + begin, end - begin, stream,
-          to.data() + begin);
+    widen(reinterpret_cast<const std::uint16_t*>(from.data()) + begin, end - begin, then, weight,
+          stream, y.data() + begin);
   });
 }
 
@@ -353,11 +388,28 @@ std::uint64_t F32ToBF16Feedback(const Backend& backend, In x, Out residual,
 }
 
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to) {
-  WidenAll(backend, from, to, HWY_DYNAMIC_DISPATCH(WidenF16));
+  WidenAll(backend, from, Then::kStore, 1.0F, to, HWY_DYNAMIC_DISPATCH(WidenF16));
 }
 
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to) {
-  WidenAll(backend, from, to, HWY_DYNAMIC_DISPATCH(WidenBF16));
+  WidenAll(backend, from, Then::kStore, 1.0F, to, HWY_DYNAMIC_DISPATCH(WidenBF16));
+}
+
+void F16DecodeAdd(const Backend& backend, std::span<const half_bits> from, float weight, Out y) {
+  WidenAll(backend, from, Then::kAdd, weight, y, HWY_DYNAMIC_DISPATCH(WidenF16));
+}
+
+void BF16DecodeAdd(const Backend& backend, std::span<const bfloat16_bits> from, float weight,
+                   Out y) {
+  WidenAll(backend, from, Then::kAdd, weight, y, HWY_DYNAMIC_DISPATCH(WidenBF16));
+}
+
+void F16Decode(const Backend& backend, std::span<const half_bits> from, float weight, Out y) {
+  WidenAll(backend, from, Then::kScale, weight, y, HWY_DYNAMIC_DISPATCH(WidenF16));
+}
+
+void BF16Decode(const Backend& backend, std::span<const bfloat16_bits> from, float weight, Out y) {
+  WidenAll(backend, from, Then::kScale, weight, y, HWY_DYNAMIC_DISPATCH(WidenBF16));
 }
 
 void Copy(const Backend& backend, In from, Out to) {

@@ -28,7 +28,32 @@ std::uint64_t NarrowFeedback(const SmallFloat& format, In x, Out residual, std::
   return overflowed;
 }
 
+template <class Bits>
+void Decode(const SmallFloat& format, std::span<const Bits> from, float weight, bool add, Out y) {
+  SLIMGRAD_CHECK(from.size() == y.size());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const float product = weight * FromSmallFloat(format, static_cast<std::uint16_t>(from[i]));
+    y[i] = (add ? y[i] : 0.0F) + product;
+  }
+}
+
 }  // namespace
+
+void F16DecodeAdd(const Backend&, std::span<const half_bits> from, float weight, Out y) {
+  Decode(kHalf, from, weight, true, y);
+}
+
+void F16Decode(const Backend&, std::span<const half_bits> from, float weight, Out y) {
+  Decode(kHalf, from, weight, false, y);
+}
+
+void BF16DecodeAdd(const Backend&, std::span<const bfloat16_bits> from, float weight, Out y) {
+  Decode(kBrain, from, weight, true, y);
+}
+
+void BF16Decode(const Backend&, std::span<const bfloat16_bits> from, float weight, Out y) {
+  Decode(kBrain, from, weight, false, y);
+}
 
 std::uint64_t F32ToF16Feedback(const Backend&, In x, Out residual, std::span<half_bits> to,
                                Overflow overflow) {

@@ -14,6 +14,13 @@ inline constexpr std::uint32_t kF32Magnitude = 0x7FFFFFFF;
 inline constexpr std::uint32_t kF32Infinity = 0x7F800000;
 inline constexpr std::uint32_t kF32QuietNan = 0x7FC00000;
 
+// What becomes of a value once it is widened.
+enum class Then {
+  kStore,  // y = value
+  kScale,  // y = 0 + weight * value
+  kAdd,    // y = y + weight * value
+};
+
 // What a format makes of a magnitude that it cannot hold: 0x7C00 or 0x7BFF for fp16, 0x7F80 or
 // 0x7F7F for bf16.
 inline constexpr std::uint32_t LargestCode(std::uint32_t infinity, Overflow overflow) {

@@ -34,8 +34,8 @@ std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits
   SLIMGRAD_DISPATCH(backend, F32ToBF16, from, to, overflow);
 }
 
-std::uint64_t F32ToF16Feedback(const Backend& backend, In x, Out residual,
-                               std::span<half_bits> to, Overflow overflow) {
+std::uint64_t F32ToF16Feedback(const Backend& backend, In x, Out residual, std::span<half_bits> to,
+                               Overflow overflow) {
   SLIMGRAD_DISPATCH(backend, F32ToF16Feedback, x, residual, to, overflow);
 }
 
@@ -52,9 +52,24 @@ void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out 
   SLIMGRAD_DISPATCH(backend, BF16ToF32, from, to);
 }
 
-void Copy(const Backend& backend, In from, Out to) {
-  SLIMGRAD_DISPATCH(backend, Copy, from, to);
+void F16DecodeAdd(const Backend& backend, std::span<const half_bits> from, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, F16DecodeAdd, from, weight, y);
 }
+
+void F16Decode(const Backend& backend, std::span<const half_bits> from, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, F16Decode, from, weight, y);
+}
+
+void BF16DecodeAdd(const Backend& backend, std::span<const bfloat16_bits> from, float weight,
+                   Out y) {
+  SLIMGRAD_DISPATCH(backend, BF16DecodeAdd, from, weight, y);
+}
+
+void BF16Decode(const Backend& backend, std::span<const bfloat16_bits> from, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, BF16Decode, from, weight, y);
+}
+
+void Copy(const Backend& backend, In from, Out to) { SLIMGRAD_DISPATCH(backend, Copy, from, to); }
 
 void Widen(const Backend& backend, const ConstView& from, Out to) {
   SLIMGRAD_CHECK(from.device == backend.device);

@@ -10,6 +10,15 @@
 //       y = y + weight * x_hat, elementwise. Trusts nothing in the payload; on error y is
 //       unspecified.
 //
+// Optional, for codecs that do it in fewer passes over memory; the bits are those of the calls that
+// AnyCodec makes in their place:
+//
+//   void EncodeFeedback(In x, Out residual, const Context&, Payload&) const;
+//       residual = residual + x (AddSaturated); encodes that; then takes from it what the payload
+//       decodes to.
+//   Status Decode(const PayloadView&, const Context&, float weight, Out y) const;
+//       y = 0 + weight * x_hat, whatever y was; otherwise as DecodeAdd.
+//
 // Ownership: everything is borrowed for the call.
 // Threads: const calls may run at once with different contexts.
 // Determinism: results depend on the arguments alone. Loops over elements are kernels, see
@@ -50,6 +59,12 @@ class AnyCodec {
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
     return impl_->DecodeAdd(payload, context, weight, y);
   }
+  void EncodeFeedback(In x, Out residual, const Context& context, Payload& payload) const {
+    impl_->EncodeFeedback(x, residual, context, payload);
+  }
+  Status Decode(const PayloadView& payload, const Context& context, float weight, Out y) const {
+    return impl_->Decode(payload, context, weight, y);
+  }
 
   // The payload's sections, where the codec declares `static constexpr SectionType kSections[]`:
   // what recoders may take up. Empty otherwise.
@@ -61,6 +76,8 @@ class AnyCodec {
     virtual Result<Plan> MakePlan(const TensorSpec&) const = 0;
     virtual void Encode(In, const Context&, Payload&) const = 0;
     virtual Status DecodeAdd(const PayloadView&, const Context&, float, Out) const = 0;
+    virtual void EncodeFeedback(In, Out, const Context&, Payload&) const;
+    virtual Status Decode(const PayloadView&, const Context&, float, Out) const;
     virtual std::span<const SectionType> Sections() const = 0;
   };
   template <class C>
@@ -70,6 +87,18 @@ class AnyCodec {
     void Encode(In x, const Context& c, Payload& p) const override { codec.Encode(x, c, p); }
     Status DecodeAdd(const PayloadView& p, const Context& c, float w, Out y) const override {
       return codec.DecodeAdd(p, c, w, y);
+    }
+    void EncodeFeedback(In x, Out residual, const Context& c, Payload& p) const override {
+      if constexpr (requires { codec.EncodeFeedback(x, residual, c, p); })
+        codec.EncodeFeedback(x, residual, c, p);
+      else
+        Base::EncodeFeedback(x, residual, c, p);
+    }
+    Status Decode(const PayloadView& p, const Context& c, float w, Out y) const override {
+      if constexpr (requires { codec.Decode(p, c, w, y); })
+        return codec.Decode(p, c, w, y);
+      else
+        return Base::Decode(p, c, w, y);
     }
     std::span<const SectionType> Sections() const override {
       if constexpr (requires { codec.sections(); })

@@ -8,8 +8,8 @@ namespace {
 
 Status SumDecoded(const AnyCodec& codec, const Inbox& inbox, const Context& context, float weight,
                   Out sum) {
-  kernels::Fill(context.backend, 0.0F, sum);
-  for (const PayloadView& payload : inbox.payloads)
+  SLIMGRAD_RETURN_IF_ERROR(codec.Decode(inbox.payloads[0], context, weight, sum));
+  for (const PayloadView& payload : inbox.payloads.subspan(1))
     SLIMGRAD_RETURN_IF_ERROR(codec.DecodeAdd(payload, context, weight, sum));
   return {};
 }
@@ -40,6 +40,19 @@ Status AverageOfCodec::Receive(int, const Inbox& inbox, State&, const Context& c
   const auto ranks = static_cast<double>(n);
   return SumDecoded(codec_, inbox, context, static_cast<float>((1 - ranks * 0x1p-23) / ranks),
                     average);
+}
+
+void Compressor::Base::SendFeedback(int round, In x, Out residual, slimgrad::State& state,
+                                    const Context& context, Payload& payload) const {
+  if (round == 0) kernels::AddSaturated(context.backend, x, residual);
+  Send(round, residual, state, context, payload);
+}
+
+Status Compressor::Base::ReceiveFeedback(int round, bool last, const Inbox& inbox,
+                                         slimgrad::State& state, const Context& context,
+                                         Out residual, Out average) const {
+  SLIMGRAD_RETURN_IF_ERROR(Receive(round, inbox, state, context, average));
+  return last ? SubtractSent(inbox.own, state, context, residual) : Status();
 }
 
 std::uint64_t Compressor::spec_hash() const { return Hash64(spec_); }

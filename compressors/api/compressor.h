@@ -18,6 +18,17 @@
 //       what remains of the gradient can be carried to the next step. `own` is this rank's payload
 //       of the last round.
 //
+// Optional, where error feedback takes fewer passes over memory so; the bits are those of the calls
+// that Compressor makes in their place:
+//
+//   void SendFeedback(int round, In x, Out residual, State&, const Context&, Payload&) const;
+//       As Send of the corrected gradient: round 0 makes it, residual = residual + x
+//       (AddSaturated).
+//   Status ReceiveFeedback(int round, bool last, const Inbox&, State&, const Context&,
+//                          Out residual, Out average) const;
+//       As Receive. At the latest when the last round returns, the residual has lost what
+//       SubtractSent would take from it.
+//
 // A Codec becomes a Protocol by itself: AverageOfCodec below.
 // Threads: const calls may run at once with different states and contexts.
 #pragma once
@@ -72,6 +83,15 @@ class AverageOfCodec {
   Status SubtractSent(const PayloadView& own, State&, const Context& context, Out y) const {
     return codec_.DecodeAdd(own, context, -1.0F, y);
   }
+  // A codec's payload says at once what it stands for: the residual is settled before it is sent.
+  void SendFeedback(int, In x, Out residual, State&, const Context& context,
+                    Payload& payload) const {
+    codec_.EncodeFeedback(x, residual, context, payload);
+  }
+  Status ReceiveFeedback(int round, bool, const Inbox& inbox, State& state, const Context& context,
+                         Out, Out average) const {
+    return Receive(round, inbox, state, context, average);
+  }
 
  private:
   AnyCodec codec_;
@@ -104,9 +124,16 @@ class Compressor {
   Status SubtractSent(const PayloadView& own, State& state, const Context& context, Out y) const {
     return impl_->SubtractSent(own, state, context, y);
   }
+  void SendFeedback(int round, In x, Out residual, State& state, const Context& context,
+                    Payload& payload) const {
+    impl_->SendFeedback(round, x, residual, state, context, payload);
+  }
+  Status ReceiveFeedback(int round, bool last, const Inbox& inbox, State& state,
+                         const Context& context, Out residual, Out average) const {
+    return impl_->ReceiveFeedback(round, last, inbox, state, context, residual, average);
+  }
 
-  // The codec inside, if this is a bare codec: then what a payload stands for is known as soon as
-  // it is written.
+  // The codec inside, if this is a bare codec: what recoders take up.
   const std::optional<AnyCodec>& codec() const { return codec_; }
 
   // Canonical spec text, defaults filled in, and its hash: set by MakeCompressor (registry.h).
@@ -123,6 +150,10 @@ class Compressor {
     virtual Status Receive(int, const Inbox&, slimgrad::State&, const Context&, Out) const = 0;
     virtual Status SubtractSent(const PayloadView&, slimgrad::State&, const Context&,
                                 Out) const = 0;
+    virtual void SendFeedback(int, In, Out residual, slimgrad::State&, const Context&,
+                              Payload&) const;
+    virtual Status ReceiveFeedback(int, bool last, const Inbox&, slimgrad::State&, const Context&,
+                                   Out residual, Out average) const;
   };
   template <class P>
   struct Model final : Base {
@@ -142,6 +173,20 @@ class Compressor {
     Status SubtractSent(const PayloadView& own, slimgrad::State& s, const Context& c,
                         Out y) const override {
       return protocol.SubtractSent(own, s.As<S>(), c, y);
+    }
+    void SendFeedback(int r, In x, Out residual, slimgrad::State& s, const Context& c,
+                      Payload& p) const override {
+      if constexpr (requires { protocol.SendFeedback(r, x, residual, s.As<S>(), c, p); })
+        protocol.SendFeedback(r, x, residual, s.As<S>(), c, p);
+      else
+        Base::SendFeedback(r, x, residual, s, c, p);
+    }
+    Status ReceiveFeedback(int r, bool last, const Inbox& i, slimgrad::State& s, const Context& c,
+                           Out residual, Out y) const override {
+      if constexpr (requires { protocol.ReceiveFeedback(r, last, i, s.As<S>(), c, residual, y); })
+        return protocol.ReceiveFeedback(r, last, i, s.As<S>(), c, residual, y);
+      else
+        return Base::ReceiveFeedback(r, last, i, s, c, residual, y);
     }
     P protocol;
   };

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/elementwise.h"
+
 namespace slimgrad {
 namespace {
 
@@ -39,11 +41,21 @@ class Recoded {
     ScratchScope scope(*context.scratch);
     Payload inner(scope.Take(InnerBound(context)));
     codec_.Encode(x, context, inner);
-    for (const Section& section : inner.view().sections())
-      if (section.type == recoder_->from())
-        recoder_->Encode(section, context, payload);
-      else
-        Copy(section, payload);
+    RecodeSections(inner.view(), context, payload);
+  }
+
+  void EncodeFeedback(In x, Out residual, const Context& context, Payload& payload) const {
+    ScratchScope scope(*context.scratch);
+    Payload inner(scope.Take(InnerBound(context)));
+    if (recoder_->lossless()) {
+      codec_.EncodeFeedback(x, residual, context, inner);
+      return RecodeSections(inner.view(), context, payload);
+    }
+    // What is sent is known only when it is recoded.
+    kernels::AddSaturated(context.backend, x, residual);
+    codec_.Encode(residual, context, inner);
+    RecodeSections(inner.view(), context, payload);
+    SLIMGRAD_CHECK(DecodeAdd(payload.view(), context, -1.0F, residual).ok());
   }
 
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
@@ -70,6 +82,14 @@ class Recoded {
   }
 
  private:
+  void RecodeSections(const PayloadView& inner, const Context& context, Payload& payload) const {
+    for (const Section& section : inner.sections())
+      if (section.type == recoder_->from())
+        recoder_->Encode(section, context, payload);
+      else
+        Copy(section, payload);
+  }
+
   std::size_t InnerBound(const Context& context) const {
     return codec_.MakePlan(*context.tensor)->rounds[0].bound;
   }

@@ -160,6 +160,47 @@ TEST(ConvertTest, LiteralWidening) {
   EXPECT_EQ(ToBits(wide[7]), 0xFFC00000U);
 }
 
+template <class Bits, class Function, class Reference>
+void ExpectSameDecoding(Function function, Reference reference, std::span<const Bits> codes,
+                        const Backend& backend = kBackend) {
+  for (float weight : {1.0F, -1.0F, 0.3F}) {
+    std::vector<float> y = MakeInput(Pattern::kNormal, codes.size(), 5), expected = y;
+    function(backend, codes, weight, Out(y));
+    reference(backend, codes, weight, Out(expected));
+    EXPECT_TRUE(SameBits(y, expected)) << "weight " << weight;
+  }
+}
+
+template <class Bits>
+std::vector<Bits> AllCodes() {
+  std::vector<Bits> codes;
+  for (std::uint32_t code = 0; code < 65536; ++code) codes.push_back(static_cast<Bits>(code));
+  codes.resize(65536 - 5);  // ends within a group
+  return codes;
+}
+
+TEST(ConvertTest, AllCodesDecodeAsTheReferenceDoes) {
+  const std::vector<half_bits> halves = AllCodes<half_bits>();
+  const std::vector<bfloat16_bits> brains = AllCodes<bfloat16_bits>();
+  for (std::size_t offset : {0, 1, 5}) {
+    const auto half = std::span<const half_bits>(halves).subspan(offset);
+    const auto brain = std::span<const bfloat16_bits>(brains).subspan(offset);
+    ExpectSameDecoding<half_bits>(cpu::F16Decode, ref::F16Decode, half);
+    ExpectSameDecoding<half_bits>(cpu::F16DecodeAdd, ref::F16DecodeAdd, half);
+    ExpectSameDecoding<bfloat16_bits>(cpu::BF16Decode, ref::BF16Decode, brain);
+    ExpectSameDecoding<bfloat16_bits>(cpu::BF16DecodeAdd, ref::BF16DecodeAdd, brain);
+  }
+}
+
+TEST(ConvertTest, DecodingAddsOrOverwrites) {
+  const std::vector<half_bits> codes = {half_bits{0x3C00}, half_bits{0x8000}};
+  std::vector<float> y = {10.0F, -0.0F};
+  F16DecodeAdd(kBackend, codes, -2.0F, y);
+  EXPECT_TRUE(SameBits(y, {8.0F, 0.0F}));
+  F16Decode(kBackend, codes, 1.0F, y);
+  EXPECT_TRUE(SameBits(y, {1.0F, 0.0F}));  // 0 + -0 is +0
+}
+
 // All signs and exponents with fractions around every place where the rounding of either format
 // changes its mind.
 TEST(ConvertTest, AllExponentsNarrowAsTheReferenceDoes) {
@@ -204,6 +245,8 @@ TEST(ConvertTest, StreamedOutputsAreTheSame) {
     cpu::F16ToF32(threads.backend(), from, Out(wide).subspan(offset));
     ref::F16ToF32(kBackend, from, Out(expected).subspan(offset));
     EXPECT_TRUE(SameBits(wide, expected));
+    ExpectSameDecoding<half_bits>(cpu::F16Decode, ref::F16Decode, from, threads.backend());
+    ExpectSameDecoding<half_bits>(cpu::F16DecodeAdd, ref::F16DecodeAdd, from, threads.backend());
   }
 }
 

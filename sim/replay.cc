@@ -9,6 +9,7 @@
 
 #include "compressors/api/registry.h"
 #include "core/version.h"
+#include "kernels/simd.h"
 #include "kernels/sums.h"
 #include "sim/replay_run.h"
 
@@ -221,6 +222,10 @@ void Replayer::Describe() {
                        {"steps", fmt::format("{} of {}", steps_, schema.steps)},
                        {"seed", std::to_string(options_.seed)},
                        {"baseline", "none: dense fp32, averaged in rank order"}};
+  if (options_.clock_ns)
+    result_.timings.machine = {
+        {"threads", std::to_string(options_.backend.executor->concurrency())},
+        {"instructions", std::string(kernels::SimdLevel())}};
   NoteRecordedWeights("open", open_base_);
   NoteRecordedWeights("closed", closed_base_);
 }

@@ -9,11 +9,13 @@
 #include <new>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "core/executor.h"
 #include "core/version.h"
 #include "sim/inspect.h"
 #include "sim/list.h"
@@ -25,6 +27,7 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kBadUsage = 2;
+constexpr int kMostThreads = 1024;
 constexpr int kLeastColumns = 100;  // for the tables; more where the terminal has them
 
 int Fail(const Status& status) {
@@ -47,15 +50,16 @@ std::uint64_t NowNs() {
 
 // CLI11 alone takes "-1" for an unsigned number, "010" for 8, and clamps what does not fit.
 template <class T>
-CLI::Validator WholeNumber(T least) {
-  return {[least](std::string& text) -> std::string {
+CLI::Validator WholeNumber(T least, T most = std::numeric_limits<T>::max()) {
+  return {[least, most](std::string& text) -> std::string {
             T value = {};
             const char* const end = text.data() + text.size();
             const auto [stopped, error] = std::from_chars(text.data(), end, value);
             const std::string found = std::exchange(text, std::to_string(value));
-            if (error == std::errc() && stopped == end && value >= least) return "";
+            if (error == std::errc() && stopped == end && value >= least && value <= most)
+              return "";
             return "expected a whole number from " + std::to_string(least) + " to " +
-                   std::to_string(std::numeric_limits<T>::max()) + ", found '" + found + "'";
+                   std::to_string(most) + ", found '" + found + "'";
           },
           ""};
 }
@@ -72,6 +76,7 @@ struct ReplayCommand {
   std::string trace, compressors, out;
   std::int64_t steps = 0;
   std::uint64_t seed = 0;
+  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   bool open = false, closed = false;
 
   void AddTo(CLI::App& app) {
@@ -96,6 +101,11 @@ struct ReplayCommand {
     command->add_option("--seed", seed, "Of the compressors' randomness, 0 by default")
         ->transform(WholeNumber(std::uint64_t{0}))
         ->type_name("N");
+    command
+        ->add_option("--threads", threads,
+                     "That the kernels run on, all processors by default; results are the same")
+        ->transform(WholeNumber(1, kMostThreads))
+        ->type_name("N");
     command->add_flag("--open-loop", open, "The recorded gradients only");
     command->add_flag(
         "--closed-loop", closed,
@@ -115,7 +125,9 @@ struct ReplayCommand {
     const auto opened = Trace::Open(trace);
     if (!opened.ok()) return Fail(opened.status());
     Progress progress(stderr);
+    PoolExecutor executor(threads);
     ReplayOptions options;
+    options.backend.executor = &executor;
     if (steps > 0) options.steps = steps;
     options.seed = seed;
     options.open_loop = open || !closed;

@@ -171,9 +171,27 @@ Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices
 
 // --- sign
 
+void SignPack(const Backend& backend, In x, std::span<std::uint8_t> bits) {
+  SLIMGRAD_DISPATCH(backend, SignPack, x, bits);
+}
+
+void SignUnpack(const Backend& backend, std::span<const std::uint8_t> bits, Out y) {
+  SLIMGRAD_DISPATCH(backend, SignUnpack, bits, y);
+}
+
 void OneBitEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
                   Out positive, Out negative) {
   SLIMGRAD_DISPATCH(backend, OneBitEncode, x, block, bits, positive, negative);
+}
+
+void OneBitEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                          std::span<std::uint8_t> bits, Out positive, Out negative) {
+  SLIMGRAD_DISPATCH(backend, OneBitEncodeFeedback, x, residual, block, bits, positive, negative);
+}
+
+void OneBitDecode(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
+                  In negative, std::size_t block, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, OneBitDecode, bits, positive, negative, block, weight, y);
 }
 
 void OneBitDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
@@ -184,6 +202,16 @@ void OneBitDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits,
 void ScaledSignEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
                       Out scale) {
   SLIMGRAD_DISPATCH(backend, ScaledSignEncode, x, block, bits, scale);
+}
+
+void ScaledSignEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                              std::span<std::uint8_t> bits, Out scale) {
+  SLIMGRAD_DISPATCH(backend, ScaledSignEncodeFeedback, x, residual, block, bits, scale);
+}
+
+void ScaledSignDecode(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
+                      std::size_t block, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, ScaledSignDecode, bits, scale, block, weight, y);
 }
 
 void ScaledSignDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In scale,

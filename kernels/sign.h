@@ -23,10 +23,25 @@ namespace slimgrad::kernels {
 
 constexpr std::size_t BitBytes(std::size_t n) { return n / 8 + (n % 8 != 0); }
 
+// The bits alone, and what they say: y[i] = bit i ? 1 : -1.
+void SignPack(const Backend& backend, In x, std::span<std::uint8_t> bits);
+void SignUnpack(const Backend& backend, std::span<const std::uint8_t> bits, Out y);
+
 // positive[b] and negative[b]: mean of the block's elements >= 0, and of those < 0 (Seide et al.
 // 2014, section 3.1). For the lane sums, elements of the other sign count as 0 in their lane.
 void OneBitEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
                   Out positive, Out negative);
+
+// With error feedback, in one pass: p = residual + x (saturating as AddSaturated does,
+// elementwise.h) is encoded, residual = p - decoded. The same bits as AddSaturated, OneBitEncode of
+// the residual, and OneBitDecodeAdd to it with weight -1. x and residual are finite, of equal
+// lengths (CHECKed).
+void OneBitEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                          std::span<std::uint8_t> bits, Out positive, Out negative);
+
+// y[i] = 0 + weight * (bit i ? positive[b] : negative[b]), never -0; y is only written.
+void OneBitDecode(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
+                  In negative, std::size_t block, float weight, Out y);
 
 // y[i] = y[i] + weight * (bit i ? positive[b] : negative[b])
 void OneBitDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
@@ -36,28 +51,56 @@ void OneBitDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits,
 void ScaledSignEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
                       Out scale);
 
+// As OneBitEncodeFeedback is to OneBitEncode.
+void ScaledSignEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                              std::span<std::uint8_t> bits, Out scale);
+
+// y[i] = 0 + weight * (bit i ? scale[b] : -scale[b]), never -0; y is only written.
+void ScaledSignDecode(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
+                      std::size_t block, float weight, Out y);
+
 // y[i] = y[i] + weight * (bit i ? scale[b] : -scale[b])
 void ScaledSignDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
                          std::size_t block, float weight, Out y);
 
 namespace ref {
+void SignPack(const Backend& backend, In x, std::span<std::uint8_t> bits);
+void SignUnpack(const Backend& backend, std::span<const std::uint8_t> bits, Out y);
 void OneBitEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
                   Out positive, Out negative);
+void OneBitEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                          std::span<std::uint8_t> bits, Out positive, Out negative);
+void OneBitDecode(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
+                  In negative, std::size_t block, float weight, Out y);
 void OneBitDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
                      In negative, std::size_t block, float weight, Out y);
 void ScaledSignEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
                       Out scale);
+void ScaledSignEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                              std::span<std::uint8_t> bits, Out scale);
+void ScaledSignDecode(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
+                      std::size_t block, float weight, Out y);
 void ScaledSignDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
                          std::size_t block, float weight, Out y);
 }  // namespace ref
 
 namespace cpu {
+void SignPack(const Backend& backend, In x, std::span<std::uint8_t> bits);
+void SignUnpack(const Backend& backend, std::span<const std::uint8_t> bits, Out y);
 void OneBitEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
                   Out positive, Out negative);
+void OneBitEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                          std::span<std::uint8_t> bits, Out positive, Out negative);
+void OneBitDecode(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
+                  In negative, std::size_t block, float weight, Out y);
 void OneBitDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
                      In negative, std::size_t block, float weight, Out y);
 void ScaledSignEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
                       Out scale);
+void ScaledSignEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                              std::span<std::uint8_t> bits, Out scale);
+void ScaledSignDecode(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
+                      std::size_t block, float weight, Out y);
 void ScaledSignDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
                          std::size_t block, float weight, Out y);
 }  // namespace cpu

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "kernels/elementwise.h"
 #include "kernels/ref_lane_sum.h"
 #include "kernels/sign.h"
 
@@ -37,6 +38,15 @@ bool Bit(std::span<const std::uint8_t> bits, std::size_t i) {
 
 }  // namespace
 
+void SignPack(const Backend&, In x, std::span<std::uint8_t> bits) {
+  SLIMGRAD_CHECK(bits.size() == (x.size() + 7) / 8);
+  SetBits(x, bits);
+}
+
+void SignUnpack(const Backend&, std::span<const std::uint8_t> bits, Out y) {
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = Bit(bits, i) ? 1.0F : -1.0F;
+}
+
 void OneBitEncode(const Backend&, In x, std::size_t block, std::span<std::uint8_t> bits,
                   Out positive, Out negative) {
   SetBits(x, bits);
@@ -48,6 +58,19 @@ void OneBitEncode(const Backend&, In x, std::size_t block, std::span<std::uint8_
     positive[b] = Mean(Members(x, block, b, [](float value) { return !(value < 0); }), positives);
     negative[b] = Mean(Members(x, block, b, [](float value) { return value < 0; }), negatives);
   }
+}
+
+void OneBitEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                          std::span<std::uint8_t> bits, Out positive, Out negative) {
+  AddSaturated(backend, x, residual);
+  OneBitEncode(backend, residual, block, bits, positive, negative);
+  OneBitDecodeAdd(backend, bits, positive, negative, block, -1.0F, residual);
+}
+
+void OneBitDecode(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
+                  In negative, std::size_t block, float weight, Out y) {
+  for (float& element : y) element = 0;
+  OneBitDecodeAdd(backend, bits, positive, negative, block, weight, y);
 }
 
 void OneBitDecodeAdd(const Backend&, std::span<const std::uint8_t> bits, In positive, In negative,
@@ -68,6 +91,19 @@ void ScaledSignEncode(const Backend&, In x, std::size_t block, std::span<std::ui
       if (std::signbit(member)) member = -member;
     scale[b] = Mean(members, members.size());
   }
+}
+
+void ScaledSignEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                              std::span<std::uint8_t> bits, Out scale) {
+  AddSaturated(backend, x, residual);
+  ScaledSignEncode(backend, residual, block, bits, scale);
+  ScaledSignDecodeAdd(backend, bits, scale, block, -1.0F, residual);
+}
+
+void ScaledSignDecode(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
+                      std::size_t block, float weight, Out y) {
+  for (float& element : y) element = 0;
+  ScaledSignDecodeAdd(backend, bits, scale, block, weight, y);
 }
 
 void ScaledSignDecodeAdd(const Backend&, std::span<const std::uint8_t> bits, In scale,

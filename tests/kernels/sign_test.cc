@@ -1,5 +1,6 @@
 #include "kernels/sign.h"
 
+#include "kernels/elementwise.h"
 #include "tests/kernels/inputs.h"
 
 namespace slimgrad::kernels {
@@ -96,7 +97,45 @@ TEST(SignTest, MeansHaveTheShapeOfLaneSums) {
   EXPECT_EQ(probe(4096, {4032, 2048}), 0.0F);
 }
 
+// A residual of the same kind, so that sums overflow where the values are huge.
+std::vector<float> ResidualFor(In x) { return {x.rbegin(), x.rend()}; }
+
+void ExpectFeedbackAgrees(In x, std::size_t block, const Backend& backend) {
+  std::vector<float> residual = ResidualFor(x);
+  std::vector<float> expected = residual;
+  const auto run = [&](auto function, std::vector<float>& r) {
+    return [&, function](const Backend& b, In in, std::size_t size, auto... code) {
+      function(b, in, Out(r), size, code...);
+    };
+  };
+  const OneBit one = RunOneBit(run(cpu::OneBitEncodeFeedback, residual), x, block, backend);
+  const OneBit one_expected = RunOneBit(run(ref::OneBitEncodeFeedback, expected), x, block);
+  EXPECT_EQ(one.bits, one_expected.bits);
+  EXPECT_TRUE(SameBits(one.positive, one_expected.positive));
+  EXPECT_TRUE(SameBits(one.negative, one_expected.negative));
+  EXPECT_TRUE(SameBits(residual, expected));
+
+  residual = expected = ResidualFor(x);
+  const auto sign = RunScaledSign(run(cpu::ScaledSignEncodeFeedback, residual), x, block, backend);
+  const auto sign_expected = RunScaledSign(run(ref::ScaledSignEncodeFeedback, expected), x, block);
+  EXPECT_EQ(sign.bits, sign_expected.bits);
+  EXPECT_TRUE(SameBits(sign.scale, sign_expected.scale));
+  EXPECT_TRUE(SameBits(residual, expected));
+}
+
+void ExpectBitsAgree(In x, const Backend& backend = kBackend) {
+  std::vector<std::uint8_t> bits(BitBytes(x.size()), 0xEE), expected(bits);
+  cpu::SignPack(backend, x, bits);
+  ref::SignPack(kBackend, x, expected);
+  EXPECT_EQ(bits, expected);
+  std::vector<float> y(x.size(), kNan), y_expected(y);
+  cpu::SignUnpack(backend, bits, y);
+  ref::SignUnpack(kBackend, bits, y_expected);
+  EXPECT_TRUE(SameBits(y, y_expected));
+}
+
 void ExpectRefAgrees(In x, std::size_t block, const Backend& backend = kBackend) {
+  ExpectFeedbackAgrees(x, block, backend);
   const OneBit one = RunOneBit(cpu::OneBitEncode, x, block, backend);
   const OneBit one_expected = RunOneBit(ref::OneBitEncode, x, block);
   EXPECT_EQ(one.bits, one_expected.bits);
@@ -115,6 +154,91 @@ void ExpectRefAgrees(In x, std::size_t block, const Backend& backend = kBackend)
   cpu::ScaledSignDecodeAdd(backend, sign.bits, sign.scale, block, -0.7F, y);
   ref::ScaledSignDecodeAdd(kBackend, sign.bits, sign.scale, block, -0.7F, expected);
   EXPECT_TRUE(SameBits(y, expected));
+  cpu::OneBitDecode(backend, one.bits, one.positive, one.negative, block, 0.3F, y);
+  ref::OneBitDecode(kBackend, one.bits, one.positive, one.negative, block, 0.3F, expected);
+  EXPECT_TRUE(SameBits(y, expected));
+  cpu::ScaledSignDecode(backend, sign.bits, sign.scale, block, -0.7F, y);
+  ref::ScaledSignDecode(kBackend, sign.bits, sign.scale, block, -0.7F, expected);
+  EXPECT_TRUE(SameBits(y, expected));
+}
+
+TEST(SignTest, EveryInputPacksAsTheReferenceDoes) {
+  ForEveryInput([](In x) { ExpectBitsAgree(x); });
+}
+
+TEST(SignTest, PackLiterals) {
+  std::vector<std::uint8_t> bits(2, 0xEE);
+  SignPack(kBackend, std::vector<float>{0.0F, -0.0F, -1e-45F, 1e-45F, -1, 1, 2, 3, -4, 5}, bits);
+  EXPECT_EQ(bits, (std::vector<std::uint8_t>{0b11101011, 0b10}));
+  std::vector<float> y(10, kNan);
+  SignUnpack(kBackend, bits, y);
+  EXPECT_EQ(y, (std::vector<float>{1, 1, -1, 1, -1, 1, 1, 1, -1, 1}));
+}
+
+TEST(SignTest, DecodingOverwrites) {
+  std::vector<float> y(3, kNan);
+  const std::vector<std::uint8_t> bits = {0b011};
+  const std::vector<float> up = {3.0F, 5.0F}, down = {-2.0F, -0.0F};
+  OneBitDecode(kBackend, bits, up, down, 2, 0.5F, y);
+  EXPECT_TRUE(SameBits(y, {1.5F, 1.5F, 0.0F}));  // 0 + 0.5 * -0
+  ScaledSignDecode(kBackend, bits, up, 2, -1.0F, y);
+  EXPECT_TRUE(SameBits(y, {-3.0F, -3.0F, 5.0F}));
+}
+
+TEST(SignTest, FeedbackLiterals) {
+  std::vector<float> residual = {1.0F, -1.0F, kMaxFloat, 0.5F};
+  const std::vector<float> x = {2.0F, -4.0F, kMaxFloat, -2.5F};  // p = 3, -5, largest, -2
+  std::vector<std::uint8_t> bits(1);
+  std::vector<float> scale(2), positive(2), negative(2);
+  std::vector<float> other = residual;
+  ScaledSignEncodeFeedback(kBackend, x, residual, 2, bits, scale);
+  EXPECT_EQ(bits[0], 0b0101);
+  EXPECT_EQ(scale, (std::vector<float>{4.0F, 0x1.FFFFFEp126F}));
+  EXPECT_EQ(residual, (std::vector<float>{-1.0F, -1.0F, 0x1.FFFFFEp126F, 0x1.FFFFFEp126F}));
+  OneBitEncodeFeedback(kBackend, x, other, 2, bits, positive, negative);
+  EXPECT_EQ(positive, (std::vector<float>{3.0F, kMaxFloat}));
+  EXPECT_EQ(negative, (std::vector<float>{-5.0F, -2.0F}));
+  EXPECT_TRUE(SameBits(other, {0.0F, 0.0F, 0.0F, 0.0F}));
+}
+
+// Three passes of the library's own kernels, which is what the fused one is defined by.
+TEST(SignTest, FeedbackIsThePassesItFuses) {
+  for (Pattern pattern : {Pattern::kNormal, Pattern::kHuge, Pattern::kExponents}) {
+    const std::vector<float> x = MakeInput(pattern, 10000);
+    for (std::size_t block : {100, 4096}) {
+      std::vector<float> fused = ResidualFor(x);
+      std::vector<float> passes = fused;
+      const OneBit code =
+          RunOneBit([&](const Backend& b, In in, std::size_t size,
+                        auto... out) { OneBitEncodeFeedback(b, in, fused, size, out...); },
+                    x, block);
+      AddSaturated(kBackend, x, passes);
+      const OneBit expected = RunOneBit(OneBitEncode, passes, block);
+      OneBitDecodeAdd(kBackend, expected.bits, expected.positive, expected.negative, block, -1.0F,
+                      passes);
+      EXPECT_EQ(code.bits, expected.bits);
+      EXPECT_TRUE(SameBits(fused, passes));
+    }
+  }
+}
+
+TEST(SignTest, StreamedOutputsAreTheSame) {
+  FourThreads threads;
+  const std::vector<float> memory = MakeInput(Pattern::kNormal, kStreamed);
+  for (std::size_t offset : {0, 1, 7}) {
+    const In x = In(memory).subspan(offset);
+    ExpectBitsAgree(x, threads.backend());
+    // Outputs that begin within a cache line.
+    for (std::size_t block : {4096UL, 9001UL}) {
+      const ScaledSign code = RunScaledSign(cpu::ScaledSignEncode, x, block, threads.backend());
+      std::vector<float> y(memory.size()), expected(memory.size());
+      cpu::ScaledSignDecode(threads.backend(), code.bits, code.scale, block, 0.3F,
+                            Out(y).subspan(offset));
+      ref::ScaledSignDecode(kBackend, code.bits, code.scale, block, 0.3F,
+                            Out(expected).subspan(offset));
+      EXPECT_TRUE(SameBits(y, expected));
+    }
+  }
 }
 
 TEST(SignTest, EveryInputAsTheReferenceDoes) {
@@ -135,8 +259,10 @@ TEST(SignTest, ThreadsChangeNothing) {
   for (std::size_t block : {9001UL, kManyTasks})
     ExpectRefAgrees(MakeInput(Pattern::kNormal, kManyTasks), block, threads.backend());
   const std::vector<float> x = MakeInput(Pattern::kNormal, kManyTasks);
-  EXPECT_TRUE(SameBits(RunScaledSign(ScaledSignEncode, x, 3).scale,
-                       RunScaledSign(ScaledSignEncode, x, 3, threads.backend()).scale));
+  const ScaledSign one = RunScaledSign(ScaledSignEncode, x, 3);
+  const ScaledSign four = RunScaledSign(ScaledSignEncode, x, 3, threads.backend());
+  EXPECT_EQ(one.bits, four.bits);
+  EXPECT_TRUE(SameBits(one.scale, four.scale));
 }
 
 TEST(SignTest, SpareBitsAreWrittenZeroAndNeverRead) {
@@ -159,6 +285,13 @@ TEST(SignDeathTest, MistakesOfTheCallerStop) {
   EXPECT_DEATH(OneBitEncode(kBackend, x, 3, few, levels, levels), "check failed");
   EXPECT_DEATH(OneBitEncode(kBackend, x, 3, bits, levels, wrong), "check failed");
   EXPECT_DEATH(ScaledSignEncode(kBackend, x, 3, bits, wrong), "check failed");
+  EXPECT_DEATH(ScaledSignEncodeFeedback(kBackend, x, levels, 3, bits, levels), "check failed");
+  EXPECT_DEATH(OneBitEncodeFeedback(kBackend, x, levels, 3, bits, levels, levels), "check failed");
+  EXPECT_DEATH(SignPack(kBackend, x, few), "check failed");
+  std::vector<float> y(9);
+  EXPECT_DEATH(SignUnpack(kBackend, few, y), "check failed");
+  EXPECT_DEATH(OneBitDecode(kBackend, bits, levels, wrong, 3, 1, y), "check failed");
+  EXPECT_DEATH(ScaledSignDecode(kBackend, bits, wrong, 3, 1, y), "check failed");
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ struct TopK {
   void Encode(In x, const Context& context, Payload& payload) const {
     const std::size_t k = KeptOf(x.size());
     const auto indices = payload.Add<std::uint32_t>(Tag::kIndex, k);
-    kernels::TopK(context.backend, x, indices, payload.Add<float>(Tag::kValue, k));
+    kernels::TopK(context.backend, *context.scratch, x, indices,
+                  payload.Add<float>(Tag::kValue, k));
   }
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
     const std::size_t k = KeptOf(y.size());

@@ -1,36 +1,73 @@
-// Exact top-k by magnitude, and the sparse additions that undo it.
+// Exact top-k by magnitude, selection by a threshold, and the sparse additions that undo them.
+//
+// Magnitudes order as the 31 bits below the sign do, so that a NaN ranks above infinity; +0 and -0
+// are equal. Inputs are finite where nothing else is said; others are ordered all the same. The
+// spans of one call do not overlap. Inputs have at most 2^32 elements (CHECKed).
 #pragma once
 
 #include <cstdint>
 #include <span>
 
+#include "core/scratch.h"
 #include "core/status.h"
 #include "core/tensor.h"
 #include "kernels/backend.h"
 
 namespace slimgrad::kernels {
 
-// The k = indices.size() = values.size() elements of largest |x|, k <= x.size() <= 2^32 (CHECKed);
-// of equal magnitudes the lower index wins (+0 and -0 are equal). Indices ascend; values[j] =
-// x[indices[j]], bit for bit. x is finite; else it is ordered by magnitude bits, so that a NaN
-// ranks above infinity. The spans of one call do not overlap.
-void TopK(const Backend& backend, In x, std::span<std::uint32_t> indices, Out values);
+// The k = indices.size() = values.size() elements of largest |x|, k <= x.size() (CHECKed); of equal
+// magnitudes the lower index wins. Indices ascend; values[j] = x[indices[j]], bit for bit.
+//
+// Reads x once where k is small beside x.size(), twice where it is not or where many elements are
+// as large as the k-th; scratch is then some 12 bytes for each of 2 k elements.
+void TopK(const Backend& backend, Scratch& scratch, In x, std::span<std::uint32_t> indices,
+          Out values);
+
+// With error feedback: p = residual + x (saturating as AddSaturated does, elementwise.h); the top k
+// of p; residual = p, and +0 at the indices. The same bits as AddSaturated, TopK of the residual
+// and ScatterAdd with weight -1. residual.size() = x.size() (CHECKed).
+void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
+                  std::span<std::uint32_t> indices, Out values);
+
+// Writes the first indices.size() = values.size() (CHECKed) elements with |x| >= threshold, in
+// order of their indices, and returns how many such elements there are, which may be more or fewer;
+// what lies behind the last one written is unspecified. threshold >= 0, no NaN (CHECKed).
+std::size_t ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
+                            std::span<std::uint32_t> indices, Out values);
 
 // y[indices[j]] = y[indices[j]] + weight * values[j]. Trusts nothing: kCorrupt, with y untouched,
 // unless both spans are equally long and indices strictly ascend below y.size().
 Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices, In values,
                   float weight, Out y);
 
+// The same onto zeros, whatever y held: 0 + weight * values[j] at the indices, +0 elsewhere.
+Status Scatter(const Backend& backend, std::span<const std::uint32_t> indices, In values,
+               float weight, Out y);
+
 namespace ref {
-void TopK(const Backend& backend, In x, std::span<std::uint32_t> indices, Out values);
+void TopK(const Backend& backend, Scratch& scratch, In x, std::span<std::uint32_t> indices,
+          Out values);
+void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
+                  std::span<std::uint32_t> indices, Out values);
+std::size_t ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
+                            std::span<std::uint32_t> indices, Out values);
 Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices, In values,
                   float weight, Out y);
+Status Scatter(const Backend& backend, std::span<const std::uint32_t> indices, In values,
+               float weight, Out y);
 }  // namespace ref
 
 namespace cpu {
-void TopK(const Backend& backend, In x, std::span<std::uint32_t> indices, Out values);
+void TopK(const Backend& backend, Scratch& scratch, In x, std::span<std::uint32_t> indices,
+          Out values);
+void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
+                  std::span<std::uint32_t> indices, Out values);
+std::size_t ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
+                            std::span<std::uint32_t> indices, Out values);
 Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices, In values,
                   float weight, Out y);
+Status Scatter(const Backend& backend, std::span<const std::uint32_t> indices, In values,
+               float weight, Out y);
 }  // namespace cpu
 
 }  // namespace slimgrad::kernels

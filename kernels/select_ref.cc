@@ -1,31 +1,55 @@
-#include <cmath>
+#include <algorithm>
+#include <bit>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "core/check.h"
+#include "kernels/elementwise.h"
 #include "kernels/select.h"
 
 namespace slimgrad::kernels::ref {
+namespace {
 
-// k times: the first of the largest that are left.
-void TopK(const Backend&, In x, std::span<std::uint32_t> indices, Out values) {
-  SLIMGRAD_CHECK(indices.size() <= x.size() && values.size() == indices.size());
-  std::vector<bool> taken(x.size(), false);
-  for (std::size_t j = 0; j < indices.size(); ++j) {
-    std::size_t best = x.size();
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      if (taken[i]) continue;
-      if (best == x.size() || std::fabs(x[i]) > std::fabs(x[best])) best = i;
-    }
-    taken[best] = true;
+std::uint32_t Rank(float value) { return std::bit_cast<std::uint32_t>(value) << 1; }
+
+}  // namespace
+
+// Sorts all of them; a stable sort leaves the lower index in front.
+void TopK(const Backend&, Scratch&, In x, std::span<std::uint32_t> indices, Out values) {
+  const std::size_t k = indices.size();
+  SLIMGRAD_CHECK(k <= x.size() && values.size() == k);
+  std::vector<std::uint32_t> order(x.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return Rank(x[a]) > Rank(x[b]); });
+  order.resize(k);
+  std::sort(order.begin(), order.end());
+  for (std::size_t j = 0; j < k; ++j) {
+    indices[j] = order[j];
+    values[j] = x[order[j]];
   }
-  for (std::size_t i = 0, j = 0; i < x.size(); ++i) {
-    if (!taken[i]) continue;
-    indices[j] = static_cast<std::uint32_t>(i);
-    values[j] = x[i];
-    ++j;
+}
+
+void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
+                  std::span<std::uint32_t> indices, Out values) {
+  AddSaturated(backend, x, residual);
+  TopK(backend, scratch, residual, indices, values);
+  for (std::uint32_t index : indices) residual[index] = 0.0F;
+}
+
+std::size_t ThresholdSelect(const Backend&, Scratch&, In x, float threshold,
+                            std::span<std::uint32_t> indices, Out values) {
+  SLIMGRAD_CHECK(threshold >= 0 && values.size() == indices.size());
+  std::vector<std::uint32_t> found;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (Rank(x[i]) >= Rank(threshold)) found.push_back(static_cast<std::uint32_t>(i));
+  for (std::size_t j = 0; j < found.size() && j < indices.size(); ++j) {
+    indices[j] = found[j];
+    values[j] = x[found[j]];
   }
+  return found.size();
 }
 
 Status ScatterAdd(const Backend&, std::span<const std::uint32_t> indices, In values, float weight,
@@ -44,6 +68,14 @@ Status ScatterAdd(const Backend&, std::span<const std::uint32_t> indices, In val
     y[i] = y[i] + product;
   }
   return {};
+}
+
+Status Scatter(const Backend& backend, std::span<const std::uint32_t> indices, In values,
+               float weight, Out y) {
+  std::vector<float> zeros(y.size(), 0.0F);
+  Status status = ScatterAdd(backend, indices, values, weight, zeros);
+  if (status.ok()) std::copy(zeros.begin(), zeros.end(), y.begin());
+  return status;
 }
 
 }  // namespace slimgrad::kernels::ref

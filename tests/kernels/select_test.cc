@@ -1,11 +1,15 @@
 #include "kernels/select.h"
 
+#include "kernels/elementwise.h"
+#include "kernels/select_sample.h"
 #include "tests/kernels/inputs.h"
 
 namespace slimgrad::kernels {
 namespace {
 
 const Backend kBackend;
+
+using Indices = std::vector<std::uint32_t>;
 
 struct Chosen {
   std::vector<std::uint32_t> indices;
@@ -15,8 +19,56 @@ struct Chosen {
 template <class Function>
 Chosen Apply(Function function, In x, std::size_t k, const Backend& backend = kBackend) {
   Chosen chosen = {std::vector<std::uint32_t>(k), std::vector<float>(k)};
-  function(backend, x, std::span<std::uint32_t>(chosen.indices), Out(chosen.values));
+  Scratch scratch;
+  function(backend, scratch, x, std::span<std::uint32_t>(chosen.indices), Out(chosen.values));
   return chosen;
+}
+
+struct Fed {
+  Chosen chosen;
+  std::vector<float> residual;
+};
+
+template <class Function>
+Fed ApplyFeedback(Function function, In x, std::vector<float> residual, std::size_t k,
+                  const Backend& backend = kBackend) {
+  Fed fed = {{}, std::move(residual)};
+  fed.chosen =
+      Apply([&](const Backend& b, Scratch& scratch, In in, std::span<std::uint32_t> indices,
+                Out values) { function(b, scratch, in, Out(fed.residual), indices, values); },
+            x, k, backend);
+  return fed;
+}
+
+void ExpectSame(const Chosen& chosen, const Chosen& expected) {
+  EXPECT_TRUE(SameBits(chosen.indices, expected.indices));
+  EXPECT_TRUE(SameBits(chosen.values, expected.values));
+}
+
+// Both ways, on one thread and on four.
+void ExpectRefAgrees(In x, std::size_t k, const Backend& threads) {
+  SCOPED_TRACE("k = " + std::to_string(k));
+  const Chosen expected = Apply(ref::TopK, x, k);
+  ExpectSame(Apply(cpu::TopK, x, k), expected);
+  ExpectSame(Apply(cpu::TopK, x, k, threads), expected);
+}
+
+void ExpectRefAgreesWithFeedback(In x, const std::vector<float>& residual, std::size_t k,
+                                 const Backend& threads) {
+  SCOPED_TRACE("feedback, k = " + std::to_string(k));
+  const Fed expected = ApplyFeedback(ref::TopKFeedback, x, residual, k);
+  for (const Backend& backend : {kBackend, threads}) {
+    const Fed fed = ApplyFeedback(cpu::TopKFeedback, x, residual, k, backend);
+    ExpectSame(fed.chosen, expected.chosen);
+    EXPECT_TRUE(SameBits(fed.residual, expected.residual));
+  }
+}
+
+// With a residual that keeps the ties of x, and with one that makes large sums overflow.
+void ExpectRefAgreesEitherWay(In x, std::size_t k, const Backend& threads) {
+  ExpectRefAgrees(x, k, threads);
+  ExpectRefAgreesWithFeedback(x, std::vector<float>(x.size(), 0.0F), k, threads);
+  ExpectRefAgreesWithFeedback(x, {x.rbegin(), x.rend()}, k, threads);
 }
 
 std::vector<std::uint32_t> TopIndices(In x, std::size_t k) {
@@ -26,8 +78,6 @@ std::vector<std::uint32_t> TopIndices(In x, std::size_t k) {
   EXPECT_TRUE(SameBits(chosen.values, expected.values));
   return chosen.indices;
 }
-
-using Indices = std::vector<std::uint32_t>;
 
 TEST(TopKTest, LowerIndexWinsTies) {
   const std::vector<float> x = {3, 2, 3, 2, 1, 1};
@@ -66,34 +116,174 @@ TEST(TopKTest, NansRankAboveInfinity) {
 }
 
 TEST(TopKTest, EveryInputAsTheReferenceDoes) {
-  ForEveryInput([](In x) {
+  FourThreads threads;
+  ForEveryInput([&](In x) {
     const std::size_t n = x.size();
     std::vector<std::size_t> counts = {0, std::min<std::size_t>(n, 1), std::min<std::size_t>(n, 3),
                                        n / 100};
     if (n <= 300) counts.insert(counts.end(), {n / 2, n - (n > 0), n});
-    for (std::size_t k : counts) TopIndices(x, k);
+    for (std::size_t k : counts) ExpectRefAgreesEitherWay(x, k, threads.backend());
   });
 }
 
-TEST(TopKTest, LongInputsHalfChosen) {
-  for (Pattern pattern : kPatterns) TopIndices(MakeInput(pattern, 4097), 2000);
+// Lengths from which on a sample is taken: lists, second passes, ties at every bound, all chosen.
+TEST(TopKTest, LongInputsAsTheReferenceDoes) {
+  FourThreads threads;
+  for (Pattern pattern : kPatterns) {
+    for (std::size_t n : {cpu::kDirectElements, cpu::kDirectElements + 1, kManyTasks}) {
+      SCOPED_TRACE(std::string(NameOf(pattern)) + ", n = " + std::to_string(n));
+      const std::vector<float> memory = MakeInput(pattern, n + 1);
+      const In x = In(memory).subspan(1);
+      for (std::size_t k : {std::size_t{1}, n / 1000, n / 100, n / 10, n / 2, n - 1, n})
+        ExpectRefAgreesEitherWay(x, k, threads.backend());
+      if (HasFailure()) return;
+    }
+  }
 }
 
-TEST(TopKTest, ThreadsChangeNothing) {
+TEST(TopKTest, FeedbackIsItsThreePasses) {
   FourThreads threads;
-  const std::vector<float> x = MakeInput(Pattern::kTwoValues, kManyTasks);
-  const Chosen one = Apply(TopK, x, 50000);
-  const Chosen four = Apply(TopK, x, 50000, threads.backend());
-  EXPECT_EQ(one.indices, four.indices);
-  EXPECT_TRUE(SameBits(one.values, four.values));
+  const std::vector<float> x = MakeInput(Pattern::kNormal, kManyTasks, 1);
+  const std::vector<float> before = MakeInput(Pattern::kNormal, kManyTasks, 2);
+  for (std::size_t k : {0, 50, 1000, 50000}) {
+    const Fed fed = ApplyFeedback(TopKFeedback, x, before, k, threads.backend());
+    std::vector<float> residual = before;
+    AddSaturated(kBackend, x, residual);
+    const Chosen chosen = Apply(TopK, residual, k);
+    ASSERT_TRUE(ScatterAdd(kBackend, chosen.indices, chosen.values, -1.0F, residual).ok());
+    ExpectSame(fed.chosen, chosen);
+    EXPECT_TRUE(SameBits(fed.residual, residual));
+  }
+}
+
+TEST(TopKTest, LiteralFeedback) {
+  const Fed fed = ApplyFeedback(TopKFeedback, std::vector<float>{1, -2, 3, kMaxFloat, -0.0F},
+                                {0.5F, -0.5F, -3, kMaxFloat, -0.0F}, 2);
+  EXPECT_EQ(fed.chosen.indices, (Indices{1, 3}));
+  EXPECT_TRUE(SameBits(fed.chosen.values, {-2.5F, kMaxFloat}));
+  EXPECT_TRUE(SameBits(fed.residual, {1.5F, 0.0F, 0.0F, 0.0F, -0.0F}));
+}
+
+// Whether the sample of n elements has element i.
+std::vector<bool> Sampled(std::size_t n) {
+  std::vector<bool> sampled(n, false);
+  for (std::size_t block = 0; block < cpu::SampleBlocks(n); ++block)
+    for (std::size_t j = 0; j < cpu::kSampleBlock; ++j)
+      sampled.at(cpu::SampleBlockBegin(n, block) + j) = true;
+  return sampled;
+}
+
+TEST(TopKTest, SamplesLieWithinTheTensorAndApart) {
+  for (std::size_t n : {cpu::kDirectElements + 1, kManyTasks, kStreamed}) {
+    const std::vector<bool> sampled = Sampled(n);
+    EXPECT_EQ(static_cast<std::size_t>(std::count(sampled.begin(), sampled.end(), true)),
+              cpu::SampleBlocks(n) * cpu::kSampleBlock);
+  }
+  const std::size_t most = std::size_t{1} << 32;
+  EXPECT_LE(cpu::SampleBlockBegin(most, cpu::SampleBlocks(most) - 1), most - cpu::kSampleBlock);
+}
+
+// Inputs that show the sample something else than there is. The bounds are wrong then, lists
+// overflow, and the residual has been cleared where it must not be.
+TEST(TopKTest, MisledSamplesChangeNothing) {
+  FourThreads threads;
+  const std::size_t n = kManyTasks;
+  const std::vector<bool> sampled = Sampled(n);
+  const auto expect = [&](const char* what, auto shown, auto hidden) {
+    SCOPED_TRACE(what);
+    std::vector<float> x(n);
+    for (std::size_t i = 0; i < n; ++i) x[i] = sampled[i] ? shown(i) : hidden(i);
+    for (std::size_t k : {std::size_t{1}, n / 1000, n / 100, n / 10, n / 2, n - 1})
+      ExpectRefAgreesEitherWay(x, k, threads.backend());
+  };
+  const std::vector<float> normal = MakeInput(Pattern::kNormal, n);
+  const auto value = [&](std::size_t i) { return normal[i]; };
+  const auto larger = [&](std::size_t i) { return 3 * normal[i]; };
+  const auto smaller = [&](std::size_t i) { return 0.01F * normal[i]; };
+  const auto zero = [](std::size_t) { return 0.0F; };
+  const auto one = [](std::size_t) { return 1.0F; };
+  expect("zeros", zero, value);
+  expect("ones", one, value);
+  expect("smaller values", value, larger);
+  expect("larger values", value, smaller);
+  expect("larger values, zeros else", value, zero);
+  expect("zeros, ones else", zero, one);
+  expect("values, ones else", value, one);
 }
 
 TEST(TopKDeathTest, MistakesOfTheCallerStop) {
   const std::vector<float> x(3);
   Indices indices(4);
   std::vector<float> values(4);
-  EXPECT_DEATH(TopK(kBackend, x, indices, values), "check failed");
-  EXPECT_DEATH(TopK(kBackend, x, std::span(indices).first(2), values), "check failed");
+  Scratch scratch;
+  EXPECT_DEATH(TopK(kBackend, scratch, x, indices, values), "check failed");
+  EXPECT_DEATH(TopK(kBackend, scratch, x, std::span(indices).first(2), values), "check failed");
+  EXPECT_DEATH(
+      TopKFeedback(kBackend, scratch, x, values, std::span(indices).first(2), Out(values).first(2)),
+      "check failed");
+  EXPECT_DEATH(ThresholdSelect(kBackend, scratch, x, 1.0F, std::span(indices).first(2), values),
+               "check failed");
+  EXPECT_DEATH(ThresholdSelect(kBackend, scratch, x, -1.0F, indices, values), "check failed");
+  EXPECT_DEATH(ThresholdSelect(kBackend, scratch, x, kNan, indices, values), "check failed");
+}
+
+// What there was room for; the count of all in `found`.
+template <class Function>
+Chosen ApplyThreshold(Function function, In x, float threshold, std::size_t room,
+                      std::size_t* found, const Backend& backend = kBackend) {
+  Chosen chosen =
+      Apply([&](const Backend& b, Scratch& scratch, In in, std::span<std::uint32_t> indices,
+                Out values) { *found = function(b, scratch, in, threshold, indices, values); },
+            x, room, backend);
+  chosen.indices.resize(std::min(*found, room));
+  chosen.values.resize(std::min(*found, room));
+  return chosen;
+}
+
+void ExpectRefAgreesOnThreshold(In x, float threshold, std::size_t room, const Backend& threads) {
+  SCOPED_TRACE("threshold " + std::to_string(threshold) + ", room " + std::to_string(room));
+  std::size_t all = 0;
+  const Chosen expected = ApplyThreshold(ref::ThresholdSelect, x, threshold, room, &all);
+  for (const Backend& backend : {kBackend, threads}) {
+    std::size_t found = 0;
+    ExpectSame(ApplyThreshold(cpu::ThresholdSelect, x, threshold, room, &found, backend), expected);
+    EXPECT_EQ(found, all);
+  }
+}
+
+TEST(ThresholdSelectTest, Literals) {
+  const std::vector<float> x = {1, -2, 0.0F, 2, -0.0F, 3, FromBits(0x3FFFFFFF)};
+  std::size_t found = 0;
+  EXPECT_EQ(ApplyThreshold(ThresholdSelect, x, 2.0F, 7, &found).indices, (Indices{1, 3, 5}));
+  EXPECT_EQ(found, 3U);
+  EXPECT_TRUE(SameBits(ApplyThreshold(ThresholdSelect, x, 2.0F, 2, &found).values, {-2.0F, 2.0F}));
+  EXPECT_EQ(found, 3U);
+  EXPECT_EQ(ApplyThreshold(ThresholdSelect, x, 0.0F, 9, &found).indices,
+            (Indices{0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(found, 7U);
+  EXPECT_EQ(ApplyThreshold(ThresholdSelect, x, -0.0F, 9, &found).indices.size(), 7U);
+  EXPECT_EQ(ApplyThreshold(ThresholdSelect, x, kInf, 7, &found).indices, Indices{});
+  EXPECT_EQ(ApplyThreshold(ThresholdSelect, {}, 0.0F, 0, &found).indices, Indices{});
+}
+
+TEST(ThresholdSelectTest, EveryInputAsTheReferenceDoes) {
+  FourThreads threads;
+  ForEveryInput([&](In x) {
+    for (float threshold : {0.0F, 1e-44F, 0.375F, 1.0F, 2.0F, 3e38F})
+      for (std::size_t room : {x.size(), x.size() / 3})
+        ExpectRefAgreesOnThreshold(x, threshold, room, threads.backend());
+  });
+}
+
+TEST(ThresholdSelectTest, LongInputsAsTheReferenceDoes) {
+  FourThreads threads;
+  for (Pattern pattern : kPatterns) {
+    SCOPED_TRACE(NameOf(pattern));
+    const std::vector<float> x = MakeInput(pattern, kManyTasks);
+    for (float threshold : {0.0F, 0.375F, 1.0F, 60000.0F})
+      for (std::size_t room : {kManyTasks, kManyTasks / 10, std::size_t{100}})
+        ExpectRefAgreesOnThreshold(x, threshold, room, threads.backend());
+  }
 }
 
 TEST(ScatterAddTest, AddsWeightedValues) {
@@ -104,15 +294,46 @@ TEST(ScatterAddTest, AddsWeightedValues) {
   EXPECT_EQ(y, (std::vector<float>{-4, 2, 3, -6}));
 }
 
+TEST(ScatterTest, WritesWeightedValuesAndZeros) {
+  std::vector<float> y = {1, 2, 3, kNan};
+  ASSERT_TRUE(Scatter(kBackend, Indices{0, 2}, std::vector<float>{10, 0}, -0.5F, y).ok());
+  EXPECT_TRUE(SameBits(y, {-5.0F, 0.0F, 0.0F, 0.0F}));
+  ASSERT_TRUE(Scatter(kBackend, {}, {}, 1.0F, y).ok());
+  EXPECT_TRUE(SameBits(y, {0.0F, 0.0F, 0.0F, 0.0F}));
+}
+
+void ExpectSameScatters(const Chosen& chosen, const std::vector<float>& before, std::size_t offset,
+                        const Backend& backend) {
+  std::vector<float> y = before;
+  std::vector<float> expected = before;
+  const Out to = Out(y).subspan(offset);
+  const Out expected_to = Out(expected).subspan(offset);
+  EXPECT_TRUE(cpu::ScatterAdd(backend, chosen.indices, chosen.values, 0.3F, to).ok());
+  EXPECT_TRUE(ref::ScatterAdd(backend, chosen.indices, chosen.values, 0.3F, expected_to).ok());
+  EXPECT_TRUE(SameBits(y, expected));
+  EXPECT_TRUE(cpu::Scatter(backend, chosen.indices, chosen.values, 0.3F, to).ok());
+  EXPECT_TRUE(ref::Scatter(backend, chosen.indices, chosen.values, 0.3F, expected_to).ok());
+  EXPECT_TRUE(SameBits(y, expected));
+}
+
 TEST(ScatterAddTest, EveryInputAsTheReferenceDoes) {
-  ForEveryInput([](In x) {
-    Chosen chosen = Apply(TopK, x, x.size() / 3);
-    std::vector<float> y = MakeInput(Pattern::kNormal, x.size(), 5);
-    std::vector<float> expected = y;
-    EXPECT_TRUE(cpu::ScatterAdd(kBackend, chosen.indices, chosen.values, 0.3F, y).ok());
-    EXPECT_TRUE(ref::ScatterAdd(kBackend, chosen.indices, chosen.values, 0.3F, expected).ok());
-    EXPECT_TRUE(SameBits(y, expected));
+  FourThreads threads;
+  ForEveryInput([&](In x) {
+    const Chosen chosen = Apply(TopK, x, x.size() / 3);
+    const std::vector<float> before = MakeInput(Pattern::kNormal, x.size() + 1, 5);
+    ExpectSameScatters(chosen, before, 1, kBackend);
+    ExpectSameScatters(chosen, before, 0, threads.backend());
   });
+}
+
+// Outputs that are streamed and entries that threads share, from starts within a cache line.
+TEST(ScatterAddTest, LongOutputsAsTheReferenceDoes) {
+  FourThreads threads;
+  const std::vector<float> before = MakeInput(Pattern::kNormal, kStreamed, 5);
+  for (std::size_t offset : {0, 1, 7}) {
+    const In x = In(before).subspan(offset);
+    ExpectSameScatters(Apply(TopK, x, kStreamed / 10), before, offset, threads.backend());
+  }
 }
 
 TEST(ScatterAddTest, HostileIndicesChangeNothing) {
@@ -139,6 +360,8 @@ TEST(ScatterAddTest, HostileIndicesChangeNothing) {
     EXPECT_EQ(status.code(), Code::kCorrupt);
     EXPECT_EQ(status.message(), c.message);
     EXPECT_EQ(ref::ScatterAdd(kBackend, c.indices, values, 1.0F, y).code(), Code::kCorrupt);
+    EXPECT_EQ(Scatter(kBackend, c.indices, values, 1.0F, y).message(), c.message);
+    EXPECT_EQ(ref::Scatter(kBackend, c.indices, values, 1.0F, y).code(), Code::kCorrupt);
     EXPECT_EQ(y, (std::vector<float>{1, 2, 3, 4}));
   }
   EXPECT_EQ(ScatterAdd(kBackend, Indices{0}, std::vector<float>{1}, 1.0F, {}).code(),

@@ -1,0 +1,117 @@
+// Private to the cpu kernels: the parts of top-k. How they go together stands in select_cpu.cc.
+//
+// Magnitudes are the 31 bits below the sign, as signed integers; -1 is below all of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "core/scratch.h"
+#include "core/tensor.h"
+#include "kernels/backend.h"
+
+namespace slimgrad::kernels::cpu {
+
+inline constexpr std::int32_t kLargestMagnitude = std::numeric_limits<std::int32_t>::max();
+
+// What is chosen: all above the magnitude, and of those equal to it the first `ties`.
+struct Cut {
+  std::int32_t magnitude = 0;
+  std::size_t ties = 0;
+};
+
+// The magnitude of a Cut lies within, if all is well: both ends may be it.
+struct Bounds {
+  std::int32_t lower = 0;
+  std::int32_t upper = 0;
+};
+
+// Memory for chosen elements. Loops write whole vectors: all of it may be overwritten behind the
+// elements that count, nothing beyond `room`. `count` goes on where there is no room.
+struct Sink {
+  std::uint32_t* indices = nullptr;
+  float* values = nullptr;
+  std::size_t room = 0;
+  std::size_t count = 0;
+};
+
+// Room for so many, and for the vectors that are written over the end.
+constexpr std::size_t WithSlack(std::size_t entries) { return entries + 64; }
+
+// --- select_rank_cpu.cc: selection within the caches
+
+// The Cut that leaves the `rank` (>= 1) largest of n magnitudes, which are overwritten.
+Cut SelectRank(std::int32_t* magnitudes, std::size_t n, std::size_t rank);
+
+// Copies those within [lower, upper]; returns how many. `to` has room for all (WithSlack).
+std::size_t KeepWithin(const std::int32_t* magnitudes, std::size_t n, Bounds bounds,
+                       std::int32_t* to);
+
+// The magnitudes of n elements.
+void Magnitudes(const float* x, std::size_t n, std::int32_t* to);
+
+// --- select_sample_cpu.cc
+
+// How wide the bounds are, in elements of the tensor, at most, whatever the sample finds.
+struct Widths {
+  std::size_t above_lower = 0;  // elements above bounds.lower
+  std::size_t between = 0;      // of these, elements up to bounds.upper
+};
+Widths WidthsOf(std::size_t n, std::size_t k);
+
+// Bounds of the k-th largest magnitude of x, or of residual + x where there is a residual; only
+// probable. n > kDirectElements, k >= 1.
+Bounds SampleBounds(Scratch& scratch, In x, In residual, std::size_t k);
+
+// --- select_pass_cpu.cc: passes over a stripe of the tensor
+
+// A run of consecutive elements, and what a pass found there.
+struct Stripe {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  // Elements above bounds.lower; and the magnitudes of those that are not above bounds.upper.
+  Sink list = {};
+  std::int32_t* band = nullptr;
+  std::size_t band_room = 0;
+
+  std::size_t banded = 0;  // goes on where there is no room
+  std::size_t above = 0;   // elements above bounds.upper
+  std::size_t ties = 0;    // elements equal to bounds.lower
+
+  // Set once the cut of the tensor is known: the stripe's part of it, and of the result.
+  Cut cut = {};
+  Sink out = {};
+
+  bool ListOverflowed() const { return WithSlack(list.count) > list.room; }
+  bool BandOverflowed() const { return WithSlack(banded) > band_room; }
+};
+
+enum class Collect : std::uint8_t { kList, kListAndBand, kBand };
+
+// One pass over a stripe of x. With a residual (else null), of residual + x, which is stored
+// there; but where elements are put on the list, those above bounds.upper leave +0 behind: no later
+// pass need come back for them.
+void CollectStripe(const float* x, float* residual, Bounds bounds, Collect what, Stripe& stripe);
+
+// Where a filter reads: n elements; their indices, or null where they are first, first + 1 ...
+struct Source {
+  const float* values;
+  const std::uint32_t* indices;
+  std::uint32_t first;
+  std::size_t n;
+};
+
+// Appends what the cut leaves of the source until the sink is full, and writes +0 to zero[index]
+// (unless null) for each; of a list, for those up to `upper` only.
+void Filter(const Source& source, Cut cut, float* zero, std::int32_t upper, Sink& sink);
+
+// --- select_exact_cpu.cc
+
+// The Cut of the k largest, whatever the input, in three passes.
+Cut ExactCut(const Backend& backend, Scratch& scratch, std::span<const Stripe> stripes, In x,
+             std::size_t k);
+
+}  // namespace slimgrad::kernels::cpu

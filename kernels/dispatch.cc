@@ -160,13 +160,29 @@ void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, I
 
 // --- select
 
-void TopK(const Backend& backend, In x, std::span<std::uint32_t> indices, Out values) {
-  SLIMGRAD_DISPATCH(backend, TopK, x, indices, values);
+void TopK(const Backend& backend, Scratch& scratch, In x, std::span<std::uint32_t> indices,
+          Out values) {
+  SLIMGRAD_DISPATCH(backend, TopK, scratch, x, indices, values);
+}
+
+void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
+                  std::span<std::uint32_t> indices, Out values) {
+  SLIMGRAD_DISPATCH(backend, TopKFeedback, scratch, x, residual, indices, values);
+}
+
+std::size_t ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
+                            std::span<std::uint32_t> indices, Out values) {
+  SLIMGRAD_DISPATCH(backend, ThresholdSelect, scratch, x, threshold, indices, values);
 }
 
 Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices, In values,
                   float weight, Out y) {
   SLIMGRAD_DISPATCH(backend, ScatterAdd, indices, values, weight, y);
+}
+
+Status Scatter(const Backend& backend, std::span<const std::uint32_t> indices, In values,
+               float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, Scatter, indices, values, weight, y);
 }
 
 // --- sign

@@ -51,8 +51,8 @@ class PowerSgd {
     State state = {s, Buffer<float>(s.cols * s.rank), Buffer<float>(s.rows * s.rank),
                    Buffer<float>(s.cols * s.rank)};
     // All columns of zeros are replaced by random directions, the same on every rank.
-    kernels::Orthonormalize(context.backend, s.cols, s.rank, context.SharedKey("power_sgd.start"),
-                            state.warm.span());
+    kernels::Orthonormalize(context.backend, *context.scratch, s.cols, s.rank,
+                            context.SharedKey("power_sgd.start"), state.warm.span());
     return state;
   }
 
@@ -61,10 +61,10 @@ class PowerSgd {
     if (rank == 0) {
       kernels::Copy(context.backend, x, payload.Add<float>(Tag::kValue, x.size()));
     } else if (round == 0) {
-      kernels::MultiplyRight(context.backend, x, rows, cols, state.warm.span(), rank,
-                             payload.Add<float>(Tag::kValue, rows * rank));
+      kernels::MultiplyRight(context.backend, *context.scratch, x, rows, cols, state.warm.span(),
+                             rank, payload.Add<float>(Tag::kValue, rows * rank));
     } else {
-      kernels::MultiplyLeft(context.backend, x, rows, cols, state.p.span(), rank,
+      kernels::MultiplyLeft(context.backend, *context.scratch, x, rows, cols, state.p.span(), rank,
                             payload.Add<float>(Tag::kValue, cols * rank));
     }
   }
@@ -83,18 +83,19 @@ class PowerSgd {
     if (round == 0) {
       SLIMGRAD_ASSIGN_OR_RETURN(const In p, inbox.payloads[0].Get<float>(Tag::kValue, rows * rank));
       kernels::Copy(backend, p, state.p.span());
-      kernels::Orthonormalize(backend, rows, rank, context.SharedKey("power_sgd.p"),
-                              state.p.span());
+      kernels::Orthonormalize(backend, *context.scratch, rows, rank,
+                              context.SharedKey("power_sgd.p"), state.p.span());
       return {};
     }
     SLIMGRAD_ASSIGN_OR_RETURN(const In q, inbox.payloads[0].Get<float>(Tag::kValue, cols * rank));
     kernels::Copy(backend, q, state.q.span());
     kernels::Copy(backend, q, state.warm.span());
-    kernels::Orthonormalize(backend, cols, rank, context.SharedKey("power_sgd.q"),
+    kernels::Orthonormalize(backend, *context.scratch, cols, rank, context.SharedKey("power_sgd.q"),
                             state.warm.span());
     if (average.empty()) return {};
     kernels::Fill(backend, 0.0F, average);
-    kernels::AddOuter(backend, state.p.span(), state.q.span(), rows, cols, rank, 1.0F, average);
+    kernels::AddOuter(backend, *context.scratch, state.p.span(), state.q.span(), rows, cols, rank,
+                      1.0F, average);
     return {};
   }
 
@@ -102,8 +103,8 @@ class PowerSgd {
   Status SubtractSent(const PayloadView& own, State& state, const Context& context, Out y) const {
     const auto [rows, cols, rank] = state.shape;
     if (rank > 0) {
-      kernels::AddOuter(context.backend, state.p.span(), state.q.span(), rows, cols, rank, -1.0F,
-                        y);
+      kernels::AddOuter(context.backend, *context.scratch, state.p.span(), state.q.span(), rows,
+                        cols, rank, -1.0F, y);
       return {};
     }
     SLIMGRAD_ASSIGN_OR_RETURN(const In values, own.Get<float>(Tag::kValue, y.size()));

@@ -126,24 +126,39 @@ Status DeltaDecode(const Backend& backend, std::span<const std::uint8_t> code,
 
 // --- low_rank
 
-void MultiplyRight(const Backend& backend, In m, std::size_t rows, std::size_t cols, In q,
-                   std::size_t rank, Out p) {
-  SLIMGRAD_DISPATCH(backend, MultiplyRight, m, rows, cols, q, rank, p);
+void MultiplyRight(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
+                   std::size_t cols, In q, std::size_t rank, Out p) {
+  SLIMGRAD_DISPATCH(backend, MultiplyRight, scratch, m, rows, cols, q, rank, p);
 }
 
-void MultiplyLeft(const Backend& backend, In m, std::size_t rows, std::size_t cols, In p,
-                  std::size_t rank, Out q) {
-  SLIMGRAD_DISPATCH(backend, MultiplyLeft, m, rows, cols, p, rank, q);
+void MultiplyRightFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
+                           std::size_t rows, std::size_t cols, In q, std::size_t rank, Out p) {
+  SLIMGRAD_DISPATCH(backend, MultiplyRightFeedback, scratch, x, residual, rows, cols, q, rank, p);
 }
 
-void AddOuter(const Backend& backend, In p, In q, std::size_t rows, std::size_t cols,
-              std::size_t rank, float weight, Out m) {
-  SLIMGRAD_DISPATCH(backend, AddOuter, p, q, rows, cols, rank, weight, m);
+void MultiplyLeft(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
+                  std::size_t cols, In p, std::size_t rank, Out q) {
+  SLIMGRAD_DISPATCH(backend, MultiplyLeft, scratch, m, rows, cols, p, rank, q);
 }
 
-void Orthonormalize(const Backend& backend, std::size_t rows, std::size_t rank,
+void AddOuter(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+              std::size_t cols, std::size_t rank, float weight, Out m) {
+  SLIMGRAD_DISPATCH(backend, AddOuter, scratch, p, q, rows, cols, rank, weight, m);
+}
+
+void Outer(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+           std::size_t cols, std::size_t rank, Out m) {
+  SLIMGRAD_DISPATCH(backend, Outer, scratch, p, q, rows, cols, rank, m);
+}
+
+void OuterFeedback(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+                   std::size_t cols, std::size_t rank, Out average, Out residual) {
+  SLIMGRAD_DISPATCH(backend, OuterFeedback, scratch, p, q, rows, cols, rank, average, residual);
+}
+
+void Orthonormalize(const Backend& backend, Scratch& scratch, std::size_t rows, std::size_t rank,
                     const RandomKey& key, Out p) {
-  SLIMGRAD_DISPATCH(backend, Orthonormalize, rows, rank, key, p);
+  SLIMGRAD_DISPATCH(backend, Orthonormalize, scratch, rows, rank, key, p);
 }
 
 // --- quantize

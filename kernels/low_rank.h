@@ -2,7 +2,8 @@
 // row-major and dense.
 //
 // m is rows x cols, p is rows x rank, q is cols x rank; rank <= min(rows, cols) (CHECKed, as are
-// the spans' lengths). The spans of one call do not overlap.
+// the spans' lengths). The spans of one call do not overlap. Working memory is taken from
+// `scratch`: about as much as the factors.
 //
 // Sums of products: each fp32 product rounded, then summed in fp32 as stated. A sum that is not
 // finite is formed again with products and sums in fp64, in the same order, then rounded to fp32;
@@ -13,24 +14,39 @@
 #include <span>
 
 #include "core/random.h"
+#include "core/scratch.h"
 #include "core/tensor.h"
 #include "kernels/backend.h"
 
 namespace slimgrad::kernels {
 
 // p = m q. Sum over a row: LaneSum (kernels/sums.h) of the products.
-void MultiplyRight(const Backend& backend, In m, std::size_t rows, std::size_t cols, In q,
-                   std::size_t rank, Out p);
+void MultiplyRight(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
+                   std::size_t cols, In q, std::size_t rank, Out p);
+
+// With error feedback, in one pass: residual = residual + x (AddSaturated, elementwise.h), both
+// rows x cols, then p = residual q. The same bits as the two calls.
+void MultiplyRightFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
+                           std::size_t rows, std::size_t cols, In q, std::size_t rank, Out p);
 
 // q = transpose(m) p. Sum over rows in ascending order, one accumulator an entry, starting at +0.
-void MultiplyLeft(const Backend& backend, In m, std::size_t rows, std::size_t cols, In p,
-                  std::size_t rank, Out q);
+void MultiplyLeft(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
+                  std::size_t cols, In p, std::size_t rank, Out q);
 
 // m = m + weight * (p transpose(q)): for each entry first the sum of products, over the rank index
 // in ascending order, starting at +0; then one multiplication, one addition, which saturates
 // (AddSaturated).
-void AddOuter(const Backend& backend, In p, In q, std::size_t rows, std::size_t cols,
-              std::size_t rank, float weight, Out m);
+void AddOuter(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+              std::size_t cols, std::size_t rank, float weight, Out m);
+
+// m = p transpose(q), whatever it held: the same bits as AddOuter with weight 1 to zeros.
+void Outer(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows, std::size_t cols,
+           std::size_t rank, Out m);
+
+// Both in one pass: average = p transpose(q), as Outer; residual = residual - p transpose(q), as
+// AddOuter with weight -1.
+void OuterFeedback(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+                   std::size_t cols, std::size_t rank, Out average, Out residual);
 
 // Makes the columns of the rows x rank matrix p orthonormal, rank <= rows (CHECKed), in order:
 // Gram-Schmidt done twice (Giraud et al. 2005), since once loses orthogonality where columns are
@@ -51,28 +67,40 @@ void AddOuter(const Backend& backend, In p, In q, std::size_t rows, std::size_t 
 // leaves a result that is not.
 inline constexpr std::size_t kProjectColumns = 64;
 
-void Orthonormalize(const Backend& backend, std::size_t rows, std::size_t rank,
+void Orthonormalize(const Backend& backend, Scratch& scratch, std::size_t rows, std::size_t rank,
                     const RandomKey& key, Out p);
 
 namespace ref {
-void MultiplyRight(const Backend& backend, In m, std::size_t rows, std::size_t cols, In q,
-                   std::size_t rank, Out p);
-void MultiplyLeft(const Backend& backend, In m, std::size_t rows, std::size_t cols, In p,
-                  std::size_t rank, Out q);
-void AddOuter(const Backend& backend, In p, In q, std::size_t rows, std::size_t cols,
-              std::size_t rank, float weight, Out m);
-void Orthonormalize(const Backend& backend, std::size_t rows, std::size_t rank,
+void MultiplyRight(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
+                   std::size_t cols, In q, std::size_t rank, Out p);
+void MultiplyRightFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
+                           std::size_t rows, std::size_t cols, In q, std::size_t rank, Out p);
+void MultiplyLeft(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
+                  std::size_t cols, In p, std::size_t rank, Out q);
+void AddOuter(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+              std::size_t cols, std::size_t rank, float weight, Out m);
+void Outer(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows, std::size_t cols,
+           std::size_t rank, Out m);
+void OuterFeedback(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+                   std::size_t cols, std::size_t rank, Out average, Out residual);
+void Orthonormalize(const Backend& backend, Scratch& scratch, std::size_t rows, std::size_t rank,
                     const RandomKey& key, Out p);
 }  // namespace ref
 
 namespace cpu {
-void MultiplyRight(const Backend& backend, In m, std::size_t rows, std::size_t cols, In q,
-                   std::size_t rank, Out p);
-void MultiplyLeft(const Backend& backend, In m, std::size_t rows, std::size_t cols, In p,
-                  std::size_t rank, Out q);
-void AddOuter(const Backend& backend, In p, In q, std::size_t rows, std::size_t cols,
-              std::size_t rank, float weight, Out m);
-void Orthonormalize(const Backend& backend, std::size_t rows, std::size_t rank,
+void MultiplyRight(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
+                   std::size_t cols, In q, std::size_t rank, Out p);
+void MultiplyRightFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
+                           std::size_t rows, std::size_t cols, In q, std::size_t rank, Out p);
+void MultiplyLeft(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
+                  std::size_t cols, In p, std::size_t rank, Out q);
+void AddOuter(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+              std::size_t cols, std::size_t rank, float weight, Out m);
+void Outer(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows, std::size_t cols,
+           std::size_t rank, Out m);
+void OuterFeedback(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+                   std::size_t cols, std::size_t rank, Out average, Out residual);
+void Orthonormalize(const Backend& backend, Scratch& scratch, std::size_t rows, std::size_t rank,
                     const RandomKey& key, Out p);
 }  // namespace cpu
 

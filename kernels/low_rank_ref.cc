@@ -19,6 +19,12 @@ float Saturated(double value) {
   return static_cast<float>(std::fmin(std::fmax(value, -kMax), kMax));
 }
 
+void AddSaturating(float& to, float term) {
+  const bool finite = Finite(to) && Finite(term);
+  to = to + term;
+  if (finite && std::isinf(to)) to = to > 0 ? FLT_MAX : -FLT_MAX;
+}
+
 // Sum of a[i] * b[i] in ascending order.
 float SumOfProducts(const std::vector<float>& a, const std::vector<float>& b) {
   float sum = 0;
@@ -70,8 +76,8 @@ void ProjectVector(const std::vector<std::vector<float>>& basis, std::vector<flo
 
 }  // namespace
 
-void MultiplyRight(const Backend&, In m, std::size_t rows, std::size_t cols, In q, std::size_t rank,
-                   Out p) {
+void MultiplyRight(const Backend&, Scratch&, In m, std::size_t rows, std::size_t cols, In q,
+                   std::size_t rank, Out p) {
   for (std::size_t i = 0; i < rows; ++i) {
     for (std::size_t r = 0; r < rank; ++r) {
       const std::vector<float> a = Row(m, cols, i);
@@ -82,29 +88,43 @@ void MultiplyRight(const Backend&, In m, std::size_t rows, std::size_t cols, In 
   }
 }
 
-void MultiplyLeft(const Backend&, In m, std::size_t rows, std::size_t cols, In p, std::size_t rank,
-                  Out q) {
+void MultiplyLeft(const Backend&, Scratch&, In m, std::size_t rows, std::size_t cols, In p,
+                  std::size_t rank, Out q) {
   for (std::size_t j = 0; j < cols; ++j)
     for (std::size_t r = 0; r < rank; ++r)
       q[j * rank + r] = SumOfProducts(Col(m, rows, cols, j), Col(p, rows, rank, r));
 }
 
-void AddOuter(const Backend&, In p, In q, std::size_t rows, std::size_t cols, std::size_t rank,
-              float weight, Out m) {
+void AddOuter(const Backend&, Scratch&, In p, In q, std::size_t rows, std::size_t cols,
+              std::size_t rank, float weight, Out m) {
   for (std::size_t i = 0; i < rows; ++i) {
     for (std::size_t j = 0; j < cols; ++j) {
       const float entry = SumOfProducts(Row(p, rank, i), Row(q, rank, j));
-      const float product = weight * entry;
-      float& to = m[i * cols + j];
-      const bool finite = std::isfinite(to) && std::isfinite(product);
-      to = to + product;
-      if (finite && std::isinf(to)) to = to > 0 ? FLT_MAX : -FLT_MAX;
+      AddSaturating(m[i * cols + j], weight * entry);
     }
   }
 }
 
-void Orthonormalize(const Backend&, std::size_t rows, std::size_t rank, const RandomKey& key,
-                    Out p) {
+void MultiplyRightFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
+                           std::size_t rows, std::size_t cols, In q, std::size_t rank, Out p) {
+  for (std::size_t i = 0; i < x.size(); ++i) AddSaturating(residual[i], x[i]);
+  MultiplyRight(backend, scratch, residual, rows, cols, q, rank, p);
+}
+
+void Outer(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows, std::size_t cols,
+           std::size_t rank, Out m) {
+  for (float& entry : m) entry = 0;
+  AddOuter(backend, scratch, p, q, rows, cols, rank, 1.0F, m);
+}
+
+void OuterFeedback(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+                   std::size_t cols, std::size_t rank, Out average, Out residual) {
+  Outer(backend, scratch, p, q, rows, cols, rank, average);
+  AddOuter(backend, scratch, p, q, rows, cols, rank, -1.0F, residual);
+}
+
+void Orthonormalize(const Backend&, Scratch&, std::size_t rows, std::size_t rank,
+                    const RandomKey& key, Out p) {
   SLIMGRAD_CHECK(rank <= rows);
   std::vector<std::vector<float>> basis;
   for (std::uint64_t attempt = 0; basis.size() < rank;) {

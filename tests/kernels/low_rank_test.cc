@@ -1,5 +1,6 @@
 #include "kernels/low_rank.h"
 
+#include "kernels/elementwise.h"
 #include "tests/kernels/inputs.h"
 
 namespace slimgrad::kernels {
@@ -10,19 +11,29 @@ const RandomKey kKey = {42, 3};
 
 using Matrix = std::vector<float>;
 
+// Working memory that holds NaNs, since its contents are unspecified.
+Scratch& Dirty() {
+  static Scratch scratch;
+  ScratchScope scope(scratch);
+  const Out memory = scope.Take<float>(std::size_t{1} << 20);
+  std::fill(memory.begin(), memory.end(), kNan);
+  return scratch;
+}
+
 struct Shape {
   std::size_t rows, cols, rank;
 };
 
-constexpr Shape kShapes[] = {{0, 0, 0},    {0, 5, 0},    {1, 1, 1},     {3, 5, 0},    {3, 5, 2},
-                             {5, 3, 3},    {64, 32, 4},  {7, 129, 7},   {40, 70, 13}, {2, 4097, 2},
-                             {3, 8200, 3}, {4100, 3, 1}, {300, 257, 8}, {20, 20, 20}};
+constexpr Shape kShapes[] = {{0, 0, 0},     {0, 5, 0},    {1, 1, 1},     {3, 5, 0},    {3, 5, 2},
+                             {5, 3, 3},     {64, 32, 4},  {7, 129, 7},   {40, 70, 13}, {2, 4097, 2},
+                             {3, 8200, 3},  {4100, 3, 1}, {300, 257, 8}, {20, 20, 20}, {9, 128, 1},
+                             {13, 1100, 2}, {70, 64, 3},  {33, 63, 5},   {6, 4700, 6}, {25, 90, 9}};
 
 template <class Function>
 Matrix Right(Function function, const Matrix& m, const Shape& s, const Matrix& q,
              const Backend& backend = kBackend) {
   Matrix p(s.rows * s.rank, -7.0F);
-  function(backend, m, s.rows, s.cols, q, s.rank, Out(p));
+  function(backend, Dirty(), m, s.rows, s.cols, q, s.rank, Out(p));
   return p;
 }
 
@@ -30,7 +41,7 @@ template <class Function>
 Matrix Left(Function function, const Matrix& m, const Shape& s, const Matrix& p,
             const Backend& backend = kBackend) {
   Matrix q(s.cols * s.rank, -7.0F);
-  function(backend, m, s.rows, s.cols, p, s.rank, Out(q));
+  function(backend, Dirty(), m, s.rows, s.cols, p, s.rank, Out(q));
   return q;
 }
 
@@ -42,7 +53,7 @@ TEST(LowRankTest, LiteralProducts) {
   const Matrix p = {1, 2, -1, 3};  // 2 x 2
   EXPECT_EQ(Left(MultiplyLeft, m, shape, p), (Matrix{-3, 14, -3, 19, -3, 24}));
   Matrix to = {100, 100, 100, 100, 100, 100};
-  AddOuter(kBackend, p, q, 2, 3, 2, 10.0F, to);
+  AddOuter(kBackend, Dirty(), p, q, 2, 3, 2, 10.0F, to);
   EXPECT_EQ(to, (Matrix{110, 120, 100, 90, 130, 50}));
 }
 
@@ -64,9 +75,9 @@ TEST(LowRankTest, SumsThatOverflowAreWidenedAndSaturate) {
   EXPECT_EQ(left({3e38F, 3e38F}, {2, -2}), 0.0F);
 
   Matrix m(4, 0.0F);
-  AddOuter(kBackend, Matrix{3e38F, 3e38F, 1, 1}, Matrix{2, -2, 2, 1}, 2, 2, 2, 1.0F, m);
+  AddOuter(kBackend, Dirty(), Matrix{3e38F, 3e38F, 1, 1}, Matrix{2, -2, 2, 1}, 2, 2, 2, 1.0F, m);
   EXPECT_EQ(m, (Matrix{0, kMaxFloat, 0, 3}));
-  AddOuter(kBackend, Matrix{1, 0}, Matrix{0, kMaxFloat}, 2, 2, 1, 1.0F, m);
+  AddOuter(kBackend, Dirty(), Matrix{1, 0}, Matrix{0, kMaxFloat}, 2, 2, 1, 1.0F, m);
   EXPECT_EQ(m, (Matrix{0, kMaxFloat, 0, 3}));
 }
 
@@ -82,13 +93,47 @@ TEST(LowRankTest, OrderOfSums) {
   EXPECT_EQ(ToBits(Right(MultiplyRight, {-0.0F}, {1, 1, 1}, {1})[0]), 0U);
   EXPECT_EQ(ToBits(Left(MultiplyLeft, {-0.0F}, {1, 1, 1}, {1})[0]), 0U);
   to[0] = -0.0F;
-  AddOuter(kBackend, Matrix{-0.0F}, Matrix{1}, 1, 1, 1, 1.0F, to);
+  AddOuter(kBackend, Dirty(), Matrix{-0.0F}, Matrix{1}, 1, 1, 1, 1.0F, to);
   EXPECT_EQ(ToBits(to[0]), 0U);
 }
 
+// What a fused call and the separate ones leave of a residual and the rest of their results.
+struct Fed {
+  Matrix residual;
+  Matrix result;
+};
+
+template <class Function>
+Fed RightFed(Function function, const Matrix& x, const Shape& s, const Matrix& q,
+             const Backend& backend = kBackend) {
+  // A residual of the same kind, so that sums overflow where the values are huge.
+  Fed fed = {{x.rbegin(), x.rend()}, Matrix(s.rows * s.rank, -7.0F)};
+  function(backend, Dirty(), In(x), Out(fed.residual), s.rows, s.cols, In(q), s.rank,
+           Out(fed.result));
+  return fed;
+}
+
+template <class Function>
+Fed OuterFed(Function function, const Matrix& m, const Shape& s, const Matrix& p, const Matrix& q,
+             const Backend& backend = kBackend) {
+  Fed fed = {m, Matrix(m.size(), kNan)};
+  function(backend, Dirty(), In(p), In(q), s.rows, s.cols, s.rank, Out(fed.result),
+           Out(fed.residual));
+  return fed;
+}
+
+void ExpectSame(const Fed& a, const Fed& b) {
+  EXPECT_TRUE(SameBits(a.residual, b.residual));
+  EXPECT_TRUE(SameBits(a.result, b.result));
+}
+
+std::string NameOf(const Shape& s) {
+  return std::to_string(s.rows) + " x " + std::to_string(s.cols) + ", rank " +
+         std::to_string(s.rank);
+}
+
 void ExpectRefAgrees(const Shape& s, Pattern pattern, const Backend& backend = kBackend) {
-  SCOPED_TRACE(std::string(NameOf(pattern)) + " " + std::to_string(s.rows) + " x " +
-               std::to_string(s.cols) + ", rank " + std::to_string(s.rank));
+  SCOPED_TRACE(std::string(NameOf(pattern)) + " " + NameOf(s));
   Matrix m = MakeInput(pattern, s.rows * s.cols);
   const Matrix p = MakeInput(Pattern::kNormal, s.rows * s.rank, 2);
   const Matrix q = MakeInput(Pattern::kNormal, s.cols * s.rank, 3);
@@ -96,11 +141,18 @@ void ExpectRefAgrees(const Shape& s, Pattern pattern, const Backend& backend = k
       SameBits(Right(cpu::MultiplyRight, m, s, q, backend), Right(ref::MultiplyRight, m, s, q)));
   EXPECT_TRUE(
       SameBits(Left(cpu::MultiplyLeft, m, s, p, backend), Left(ref::MultiplyLeft, m, s, p)));
+  ExpectSame(RightFed(cpu::MultiplyRightFeedback, m, s, q, backend),
+             RightFed(ref::MultiplyRightFeedback, m, s, q));
   // Factors of the pattern too.
   const Matrix factor = MakeInput(pattern, s.rows * s.rank, 4);
+  ExpectSame(OuterFed(cpu::OuterFeedback, m, s, factor, q, backend),
+             OuterFed(ref::OuterFeedback, m, s, factor, q));
   Matrix expected = m;
-  cpu::AddOuter(backend, factor, q, s.rows, s.cols, s.rank, 0.3F, m);
-  ref::AddOuter(kBackend, factor, q, s.rows, s.cols, s.rank, 0.3F, expected);
+  Matrix product(m.size(), kNan);
+  cpu::Outer(backend, Dirty(), factor, q, s.rows, s.cols, s.rank, product);
+  EXPECT_TRUE(SameBits(product, OuterFed(ref::OuterFeedback, m, s, factor, q).result));
+  cpu::AddOuter(backend, Dirty(), factor, q, s.rows, s.cols, s.rank, 0.3F, m);
+  ref::AddOuter(kBackend, Dirty(), factor, q, s.rows, s.cols, s.rank, 0.3F, expected);
   EXPECT_TRUE(SameBits(m, expected));
 }
 
@@ -109,10 +161,117 @@ TEST(LowRankTest, EveryShapeAndPatternAsTheReferenceDoes) {
     for (Pattern pattern : kPatterns) ExpectRefAgrees(shape, pattern);
 }
 
+// All ranks that inner loops know, and what is made up of them.
+TEST(LowRankTest, EveryRankAsTheReferenceDoes) {
+  for (std::size_t rank = 0; rank <= 20; ++rank)
+    ExpectRefAgrees({rank + 2, 150, rank}, Pattern::kExponents);
+  ExpectRefAgrees({70, 66, 64}, Pattern::kNormal);
+}
+
+// Around the cuts between groups, strips, tiles and runs.
+TEST(LowRankTest, EveryWidthAsTheReferenceDoes) {
+  for (std::size_t cols : {15, 31, 65, 127, 447, 449, 511, 513, 577, 1023, 1025, 4096, 4160}) {
+    ExpectRefAgrees({5, cols, 2}, Pattern::kExponents);
+    ExpectRefAgrees({4, cols, 1}, Pattern::kHuge);
+  }
+}
+
 TEST(LowRankTest, ThreadsChangeNothing) {
   FourThreads threads;
   ExpectRefAgrees({400, 600, 3}, Pattern::kNormal, threads.backend());
   ExpectRefAgrees({3, 9000, 2}, Pattern::kHuge, threads.backend());
+  ExpectRefAgrees({20, 9000, 2}, Pattern::kExponents, threads.backend());
+  ExpectRefAgrees({3000, 40, 4}, Pattern::kNormal, threads.backend());
+}
+
+// Rows of few and of many columns, whose lines rows' ends cut or do not.
+TEST(LowRankTest, StreamedOutputsAreTheSame) {
+  FourThreads threads;
+  for (const Shape& s : {Shape{500, 2101, 2}, Shape{16400, 64, 1}, Shape{16400, 65, 1},
+                         Shape{500, 2112, 4}, Shape{500, 2112, 3}}) {
+    SCOPED_TRACE(NameOf(s));
+    const Matrix p = MakeInput(Pattern::kNormal, s.rows * s.rank, 2);
+    const Matrix q = MakeInput(Pattern::kExponents, s.cols * s.rank, 3);
+    const Matrix m = MakeInput(Pattern::kEqual, s.rows * s.cols);
+    ExpectSame(OuterFed(cpu::OuterFeedback, m, s, p, q, threads.backend()),
+               OuterFed(ref::OuterFeedback, m, s, p, q));
+  }
+}
+
+// A copy that begins `offset` elements into memory of its own.
+struct Moved {
+  Moved(const Matrix& from, std::size_t offset) : memory(offset), offset(offset) {
+    memory.insert(memory.end(), from.begin(), from.end());
+  }
+  Out span() { return Out(memory).subspan(offset); }
+  Matrix values() { return {span().begin(), span().end()}; }
+
+  Matrix memory;
+  std::size_t offset;
+};
+
+TEST(LowRankTest, StartsDoNotMatter) {
+  const Shape s = {600, 1801, 3};
+  const Matrix m = MakeInput(Pattern::kNormal, s.rows * s.cols);
+  const Matrix p = MakeInput(Pattern::kNormal, s.rows * s.rank, 2);
+  const Matrix q = MakeInput(Pattern::kNormal, s.cols * s.rank, 3);
+  const Fed right = RightFed(ref::MultiplyRightFeedback, m, s, q);
+  const Matrix left = Left(ref::MultiplyLeft, m, s, p);
+  const Fed outer = OuterFed(ref::OuterFeedback, m, s, p, q);
+  for (std::size_t offset : {1, 2, 3, 15}) {
+    SCOPED_TRACE(offset);
+    Moved x(m, offset), residual({m.rbegin(), m.rend()}, offset), a(p, offset), b(q, offset);
+    cpu::MultiplyRightFeedback(kBackend, Dirty(), x.span(), residual.span(), s.rows, s.cols,
+                               b.span(), s.rank, a.span());
+    ExpectSame({residual.values(), a.values()}, right);
+    a = Moved(p, offset);
+    cpu::OuterFeedback(kBackend, Dirty(), a.span(), b.span(), s.rows, s.cols, s.rank,
+                       residual.span(), x.span());
+    ExpectSame({x.values(), residual.values()}, outer);
+    x = Moved(m, offset);
+    cpu::MultiplyLeft(kBackend, Dirty(), x.span(), s.rows, s.cols, a.span(), s.rank, b.span());
+    EXPECT_TRUE(SameBits(b.values(), left));
+  }
+}
+
+// One pass is the calls that it stands for.
+TEST(LowRankTest, FusedCallsAreTheSeparateOnes) {
+  const Shape s = {37, 700, 4};
+  for (Pattern pattern : {Pattern::kNormal, Pattern::kHuge, Pattern::kMixedZeros}) {
+    const Matrix x = MakeInput(pattern, s.rows * s.cols);
+    const Matrix p = MakeInput(pattern, s.rows * s.rank, 2);
+    const Matrix q = MakeInput(pattern, s.cols * s.rank, 3);
+    Fed expected = {{x.rbegin(), x.rend()}, {}};
+    AddSaturated(kBackend, x, expected.residual);
+    expected.result = Right(MultiplyRight, expected.residual, s, q);
+    ExpectSame(RightFed(MultiplyRightFeedback, x, s, q), expected);
+
+    expected = {x, Matrix(x.size(), 0.0F)};
+    AddOuter(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, 1.0F, expected.result);
+    AddOuter(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, -1.0F, expected.residual);
+    ExpectSame(OuterFed(OuterFeedback, x, s, p, q), expected);
+    Matrix product(x.size(), kNan);
+    Outer(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, product);
+    EXPECT_TRUE(SameBits(product, expected.result));
+  }
+}
+
+// Nothing of m goes anywhere, but the residual still grows.
+TEST(LowRankTest, RankZeroStillFeedsBack) {
+  const Fed fed = RightFed(MultiplyRightFeedback, {1, 2, 3}, {1, 3, 0}, {});
+  EXPECT_EQ(fed.residual, (Matrix{4, 4, 4}));
+  EXPECT_EQ(OuterFed(OuterFeedback, {1, -0.0F}, {1, 2, 0}, {}, {}).result, (Matrix{0, 0}));
+}
+
+TEST(LowRankTest, LiteralFeedback) {
+  const Fed right =
+      RightFed(MultiplyRightFeedback, {1, 2, 3, kMaxFloat, 5, kMaxFloat}, {2, 3, 1}, {1, 0, -1});
+  EXPECT_EQ(right.residual, (Matrix{kMaxFloat, 7, kMaxFloat, kMaxFloat, 7, kMaxFloat}));
+  EXPECT_EQ(right.result, (Matrix{0, 0}));
+  const Fed outer =
+      OuterFed(OuterFeedback, {1, 1, -kMaxFloat, kInf}, {2, 2, 1}, {1, kMaxFloat}, {2, 3});
+  EXPECT_EQ(outer.result, (Matrix{2, 3, kMaxFloat, kMaxFloat}));
+  EXPECT_EQ(outer.residual, (Matrix{-1, -2, -kMaxFloat, kInf}));
 }
 
 // Largest difference of transpose(p) p from the identity.
@@ -131,8 +290,8 @@ double GramError(const Matrix& p, std::size_t rows, std::size_t rank) {
 
 Matrix Orthonormal(Matrix p, std::size_t rows, std::size_t rank, const RandomKey& key = kKey) {
   Matrix expected = p;
-  Orthonormalize(kBackend, rows, rank, key, p);
-  ref::Orthonormalize(kBackend, rows, rank, key, expected);
+  Orthonormalize(kBackend, Dirty(), rows, rank, key, p);
+  ref::Orthonormalize(kBackend, Dirty(), rows, rank, key, expected);
   EXPECT_TRUE(SameBits(p, expected));
   EXPECT_LT(GramError(p, rows, rank), 1e-6);
   return p;
@@ -224,21 +383,25 @@ TEST(OrthonormalizeTest, MoreColumnsThanOneGroup) {
 TEST(OrthonormalizeTest, NansStay) {
   Matrix p = MakeInput(Pattern::kNormal, 20);
   p[0] = kNan;
-  Orthonormalize(kBackend, 10, 2, kKey, p);
+  Orthonormalize(kBackend, Dirty(), 10, 2, kKey, p);
   EXPECT_TRUE(std::isnan(p[0]));
   p = MakeInput(Pattern::kNormal, 20);
   p[0] = kInf;
-  Orthonormalize(kBackend, 10, 2, kKey, p);
+  Orthonormalize(kBackend, Dirty(), 10, 2, kKey, p);
   EXPECT_TRUE(std::isnan(p[0]));
 }
 
 TEST(LowRankDeathTest, MistakesOfTheCallerStop) {
   Matrix six(6), two(2), three(3), four(4);
-  EXPECT_DEATH(MultiplyRight(kBackend, six, 2, 3, three, 1, three), "check failed");
-  EXPECT_DEATH(MultiplyRight(kBackend, four, 2, 3, three, 1, two), "check failed");
-  EXPECT_DEATH(MultiplyLeft(kBackend, six, 2, 3, six, 3, six), "check failed");
-  EXPECT_DEATH(AddOuter(kBackend, two, two, 2, 3, 1, 1.0F, six), "check failed");
-  EXPECT_DEATH(Orthonormalize(kBackend, 2, 3, kKey, six), "check failed");
+  EXPECT_DEATH(MultiplyRight(kBackend, Dirty(), six, 2, 3, three, 1, three), "check failed");
+  EXPECT_DEATH(MultiplyRight(kBackend, Dirty(), four, 2, 3, three, 1, two), "check failed");
+  EXPECT_DEATH(MultiplyLeft(kBackend, Dirty(), six, 2, 3, six, 3, six), "check failed");
+  EXPECT_DEATH(AddOuter(kBackend, Dirty(), two, two, 2, 3, 1, 1.0F, six), "check failed");
+  EXPECT_DEATH(MultiplyRightFeedback(kBackend, Dirty(), six, four, 2, 3, three, 1, two),
+               "check failed");
+  EXPECT_DEATH(Outer(kBackend, Dirty(), two, three, 2, 3, 1, four), "check failed");
+  EXPECT_DEATH(OuterFeedback(kBackend, Dirty(), two, three, 2, 3, 1, six, four), "check failed");
+  EXPECT_DEATH(Orthonormalize(kBackend, Dirty(), 2, 3, kKey, six), "check failed");
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+// Private to the cpu kernels of low_rank.h: factors as planes, and sums formed again in fp64.
+//
+// A thin factor of `count` rows and `rank` columns is worked on transposed: one contiguous plane a
+// column, so that a vector holds entries of one column.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/scratch.h"
+#include "core/tensor.h"
+#include "kernels/backend.h"
+
+namespace slimgrad::kernels::cpu {
+
+inline constexpr std::size_t kPlaneGroup = 64;  // elements that inner loops take at a time
+
+// Elements from one plane to the next: room for a whole group that begins at any element, and an
+// odd number of groups, since planes that lie a power of two apart share their cache lines' places.
+constexpr std::size_t PlaneStride(std::size_t count) {
+  return (count / kPlaneGroup + 2) / 2 * 2 * kPlaneGroup + kPlaneGroup;
+}
+
+struct Planes {
+  float* at;
+  std::size_t stride;
+};
+
+// CHECKs what low_rank.h says about shapes.
+void CheckMatrix(std::size_t size, std::size_t rows, std::size_t cols);
+void CheckFactors(std::size_t rows, std::size_t cols, std::size_t p, std::size_t q,
+                  std::size_t rank);
+
+// The factor as planes in scratch memory; zeros follow each plane up to its stride.
+Planes ToPlanes(const Backend& backend, ScratchScope& scope, In factor, std::size_t count,
+                std::size_t rank);
+
+// `count` rows of a factor to planes, and from planes.
+void FactorToPlanes(const float* factor, std::size_t count, std::size_t rank, Planes planes);
+void PlanesToFactor(Planes planes, std::size_t count, std::size_t rank, float* factor);
+
+bool AllFinite(std::span<const float> values);
+
+// Sum of a[i * a_step] * b[i * b_step] for i < n, ascending, in fp64; then to fp32, saturating.
+float WideProduct(const float* a, std::size_t a_step, const float* b, std::size_t b_step,
+                  std::size_t n);
+
+// The entry of p transpose(q) of a row of p and plane element j of q.
+float OuterEntry(const float* p, Planes q, std::size_t j, std::size_t rank);
+
+}  // namespace slimgrad::kernels::cpu

@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "core/check.h"
+#include "kernels/cpu_half.h"
+#include "kernels/cpu_low_rank.h"
+#include "kernels/cpu_ranges.h"
+#include "kernels/cpu_saturate.h"
+#include "kernels/low_rank.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/low_rank_outer_cpu.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h.
+#include "kernels/simd-inl.h"
+
+#ifndef SLIMGRAD_KERNELS_LOW_RANK_OUTER_CPU_CC_
+#define SLIMGRAD_KERNELS_LOW_RANK_OUTER_CPU_CC_
+namespace slimgrad::kernels::cpu {
+
+// Rows of the product, and what becomes of its entries; null for what is not wanted.
+struct OuterRows {
+  const float* p;
+  Planes q;
+  std::size_t rank;
+  std::size_t rows;
+  std::size_t cols;
+  float* set;  // = entry
+  float* add;  // += weight * entry
+  float weight;
+  bool stream;  // `set` goes past the caches
+};
+
+}  // namespace slimgrad::kernels::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
+
+// Columns for which all rows of a task are done before the next: their planes stay in the caches.
+inline constexpr std::size_t kStrip = 1024;
+
+// What a group of entries is for.
+template <bool kSetEntries, bool kStreamEntries, bool kAddEntries>
+struct OuterUse {
+  static constexpr bool kSet = kSetEntries;
+  static constexpr bool kStream = kStreamEntries;
+  static constexpr bool kAdd = kAddEntries;
+};
+
+// Entries that are not finite, or make a sum that is not, one by one.
+template <class Use>
+HWY_NOINLINE void OuterOneByOne(const float* p, Planes q, std::size_t rank, float weight,
+                                float* set, float* add) {
+  for (std::size_t j = 0; j < kGroup; ++j) {
+    const float entry = OuterEntry(p, q, j, rank);
+    if constexpr (Use::kSet) set[j] = entry;
+    if constexpr (Use::kAdd) add[j] = SaturatedSum(add[j], weight * entry);
+  }
+}
+
+// kRank 0: a rank that only `rank` knows.
+template <class Use, std::size_t kRank>
+HWY_INLINE void OuterGroup(const float* HWY_RESTRICT p, Planes q, std::size_t rank, float weight,
+                           float* HWY_RESTRICT set, float* HWY_RESTRICT add) {
+  VF entry[kGroupVectors];
+  Unroll<kGroupVectors>([&](auto v) HWY_ATTR { entry[v] = hn::Zero(kF32); });
+  for (std::size_t r = 0; r < (kRank > 0 ? kRank : rank); ++r) {
+    const VF factor = hn::Set(kF32, p[r]);
+    Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+      entry[v] = entry[v] + factor * hn::LoadU(kF32, q.at + r * q.stride + v * kLanes);
+    });
+  }
+  VU top = hn::Zero(kU32);
+  VF sum[kGroupVectors];
+  Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+    if constexpr (Use::kAdd) {
+      sum[v] = hn::LoadU(kF32, add + v * kLanes) + hn::Set(kF32, weight) * entry[v];
+      top = MaxMagnitude(top, Magnitude(sum[v]));
+    } else {
+      top = MaxMagnitude(top, Magnitude(entry[v]));
+    }
+  });
+  if (HWY_UNLIKELY(AnyAtLeast(top, kF32Infinity)))
+    return OuterOneByOne<Use>(p, q, rank, weight, set, add);
+  Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+    if constexpr (Use::kSet) StoreAligned<Use::kStream>(entry[v], kF32, set + v * kLanes);
+    if constexpr (Use::kAdd) hn::StoreU(sum[v], kF32, add + v * kLanes);
+  });
+}
+
+template <class Use, std::size_t kRank>
+HWY_INLINE void OuterPart(const float* p, Planes q, std::size_t rank, float weight,
+                          std::size_t count, float* set, float* add) {
+  Padded<float> to_set, to_add;
+  if constexpr (Use::kAdd) to_add = Padded<float>(add, count);
+  OuterGroup<OuterUse<Use::kSet, false, Use::kAdd>, kRank>(p, q, rank, weight, to_set.at,
+                                                           to_add.at);
+  if constexpr (Use::kSet) to_set.CopyTo(set, count);
+  if constexpr (Use::kAdd) to_add.CopyTo(add, count);
+}
+
+// Columns [begin, end) of a row.
+template <class Use, std::size_t kRank>
+HWY_INLINE void OuterSegment(const OuterRows& rows, std::size_t row, std::size_t begin,
+                             std::size_t end) {
+  const float* p = rows.p + row * rows.rank;
+  float* set = Use::kSet ? rows.set + row * rows.cols : nullptr;
+  float* add = Use::kAdd ? rows.add + row * rows.cols : nullptr;
+  const auto plane = [&](std::size_t j) { return Planes{rows.q.at + j, rows.q.stride}; };
+  const auto part = [&](std::size_t j, std::size_t count) HWY_ATTR {
+    OuterPart<Use, kRank>(p, plane(j), rows.rank, rows.weight, count, set + j, add + j);
+  };
+  std::size_t j = begin;
+  if (Use::kStream) j += BeforeLine(set + begin, end - begin);
+  if (j > begin) part(begin, j - begin);
+  for (; end - j >= kGroup; j += kGroup)
+    OuterGroup<Use, kRank>(p, plane(j), rows.rank, rows.weight, set + j, add + j);
+  if (j < end) part(j, end - j);
+}
+
+// Strips begin at whole lines of each row's output.
+template <class Use, std::size_t kRank>
+void OuterStrips(const OuterRows& rows) {
+  for (std::size_t strip = 0; strip < rows.cols; strip += kStrip) {
+    for (std::size_t row = 0; row < rows.rows; ++row) {
+      const std::size_t shift = Use::kStream ? BeforeLine(rows.set + row * rows.cols, kGroup) : 0;
+      const std::size_t begin = strip == 0 ? 0 : std::min(strip + shift, rows.cols);
+      const std::size_t end = std::min(strip + kStrip + shift, rows.cols);
+      OuterSegment<Use, kRank>(rows, row, begin, end);
+    }
+  }
+  if (Use::kStream) FlushStream();
+}
+
+template <class Use>
+void OuterOfRank(const OuterRows& rows) {
+  switch (rows.rank) {
+    case 1: return OuterStrips<Use, 1>(rows);
+    case 2: return OuterStrips<Use, 2>(rows);
+    case 4: return OuterStrips<Use, 4>(rows);
+    default: return OuterStrips<Use, 0>(rows);
+  }
+}
+
+void OuterAll(const OuterRows& rows) {
+  if (rows.set == nullptr) return OuterOfRank<OuterUse<false, false, true>>(rows);
+  if (rows.add == nullptr)
+    return rows.stream ? OuterOfRank<OuterUse<true, true, false>>(rows)
+                       : OuterOfRank<OuterUse<true, false, false>>(rows);
+  return rows.stream ? OuterOfRank<OuterUse<true, true, true>>(rows)
+                     : OuterOfRank<OuterUse<true, false, true>>(rows);
+}
+
+}  // namespace slimgrad::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace slimgrad::kernels::cpu {
+namespace {
+
+HWY_EXPORT(OuterAll);
+
+void AllRows(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+             std::size_t cols, std::size_t rank, float* set, float weight, float* add) {
+  CheckFactors(rows, cols, p.size(), q.size(), rank);
+  if (rows * cols == 0) return;
+  ScratchScope scope(scratch);
+  const Planes planes = ToPlanes(backend, scope, q, cols, rank);
+  const auto outer = HWY_DYNAMIC_DISPATCH(OuterAll);
+  // Where rows are short, only lines that no row's end cuts pay.
+  const bool stream =
+      OutgrowsCaches(rows * cols * sizeof(float)) &&
+      (cols >= 1024 || (cols % 16 == 0 && reinterpret_cast<std::uintptr_t>(set) % 64 == 0));
+  // Eight rows at least, which share their columns' planes.
+  const std::size_t step = std::max<std::size_t>(8, kTaskElements / cols);
+  ForRanges(backend, rows, step, [&](std::size_t begin, std::size_t end) {
+    outer({.p = p.data() + begin * rank,
+           .q = planes,
+           .rank = rank,
+           .rows = end - begin,
+           .cols = cols,
+           .set = set == nullptr ? nullptr : set + begin * cols,
+           .add = add == nullptr ? nullptr : add + begin * cols,
+           .weight = weight,
+           .stream = stream});
+  });
+}
+
+}  // namespace
+
+void AddOuter(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+              std::size_t cols, std::size_t rank, float weight, Out m) {
+  CheckMatrix(m.size(), rows, cols);
+  AllRows(backend, scratch, p, q, rows, cols, rank, nullptr, weight, m.data());
+}
+
+void Outer(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows, std::size_t cols,
+           std::size_t rank, Out m) {
+  CheckMatrix(m.size(), rows, cols);
+  AllRows(backend, scratch, p, q, rows, cols, rank, m.data(), 0, nullptr);
+}
+
+void OuterFeedback(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
+                   std::size_t cols, std::size_t rank, Out average, Out residual) {
+  CheckMatrix(average.size(), rows, cols);
+  CheckMatrix(residual.size(), rows, cols);
+  AllRows(backend, scratch, p, q, rows, cols, rank, average.data(), -1.0F, residual.data());
+}
+
+}  // namespace slimgrad::kernels::cpu
+#endif  // HWY_ONCE

@@ -107,9 +107,9 @@ std::uint8_t MoveGroups(std::size_t groups, const std::uint8_t* HWY_RESTRICT in,
 template <int kRead, int kWrite, bool kResidual>
 std::uint8_t MoveBy(bool stream, bool prefetch, std::size_t groups, const std::uint8_t* in,
                     std::uint8_t* residual, std::uint8_t* out) {
-  const auto move = stream ? prefetch ? MoveGroups<kRead, kWrite, kResidual, true, true>
-                                      : MoveGroups<kRead, kWrite, kResidual, true, false>
-                    : prefetch ? MoveGroups<kRead, kWrite, kResidual, false, true>
+  const auto move = stream     ? prefetch ? MoveGroups<kRead, kWrite, kResidual, true, true>
+                                          : MoveGroups<kRead, kWrite, kResidual, true, false>
+                        : prefetch ? MoveGroups<kRead, kWrite, kResidual, false, true>
                                : MoveGroups<kRead, kWrite, kResidual, false, false>;
   return move(groups, in, residual, out);
 }
@@ -125,7 +125,8 @@ std::uint8_t Move(std::size_t traffic, bool stream, bool prefetch, std::size_t g
   };
   [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
     (at.template operator()<kIndex>(), ...);
-  }(std::make_index_sequence<kTraffics.size()>());
+  }
+  (std::make_index_sequence<kTraffics.size()>());
   return result;
 }
 
@@ -156,13 +157,13 @@ void MoveMemory(const Backend& backend, const Traffic& traffic, const Variant& v
     const std::size_t first = task * kTaskGroups;
     const std::size_t groups = std::min(kTaskGroups, all - first);
     const auto bytes_before = [&](int bits) { return first * static_cast<std::size_t>(bits) * 64; };
-    sink.store(HWY_DYNAMIC_DISPATCH(Move)(
-                   index, variant.stream, variant.prefetch, groups,
-                   reinterpret_cast<const std::uint8_t*>(in.data()) +
-                       bytes_before(traffic.read_bits),
-                   reinterpret_cast<std::uint8_t*>(residual.data() + first * kCeilingGroup),
-                   reinterpret_cast<std::uint8_t*>(out.data()) + bytes_before(traffic.write_bits)),
-               std::memory_order_relaxed);
+    sink.store(
+        HWY_DYNAMIC_DISPATCH(Move)(
+            index, variant.stream, variant.prefetch, groups,
+            reinterpret_cast<const std::uint8_t*>(in.data()) + bytes_before(traffic.read_bits),
+            reinterpret_cast<std::uint8_t*>(residual.data() + first * kCeilingGroup),
+            reinterpret_cast<std::uint8_t*>(out.data()) + bytes_before(traffic.write_bits)),
+        std::memory_order_relaxed);
   });
 }
 

@@ -24,21 +24,11 @@ struct Traffic {
 };
 
 inline constexpr std::array kTraffics = {
-    Traffic{"r4", 32, 0},
-    Traffic{"r4w4", 32, 32},
-    Traffic{"r4w2", 32, 16},
-    Traffic{"r4w1", 32, 8},
-    Traffic{"r4w0.5", 32, 4},
-    Traffic{"r4w0.125", 32, 1},
-    Traffic{"r2w4", 16, 32},
-    Traffic{"r1w4", 8, 32},
-    Traffic{"r0.5w4", 4, 32},
-    Traffic{"r0.125w4", 1, 32},
-    Traffic{"r8w4", 32, 0, true},
-    Traffic{"r8w6", 32, 16, true},
-    Traffic{"r8w5", 32, 8, true},
-    Traffic{"r8w4.5", 32, 4, true},
-    Traffic{"r8w4.125", 32, 1, true},
+    Traffic{"r4", 32, 0},         Traffic{"r4w4", 32, 32},        Traffic{"r4w2", 32, 16},
+    Traffic{"r4w1", 32, 8},       Traffic{"r4w0.5", 32, 4},       Traffic{"r4w0.125", 32, 1},
+    Traffic{"r2w4", 16, 32},      Traffic{"r1w4", 8, 32},         Traffic{"r0.5w4", 4, 32},
+    Traffic{"r0.125w4", 1, 32},   Traffic{"r8w4", 32, 0, true},   Traffic{"r8w6", 32, 16, true},
+    Traffic{"r8w5", 32, 8, true}, Traffic{"r8w4.5", 32, 4, true}, Traffic{"r8w4.125", 32, 1, true},
 };
 
 // Which of these is the fastest depends on the machine and on n; the ceiling is the best one.

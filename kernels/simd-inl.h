@@ -45,7 +45,8 @@ static_assert(kGroup % kLanes == 0);
 // are indexed so stay in registers.
 template <std::size_t kCount, class Body>
 HWY_INLINE void Unroll(const Body& body) {
-  [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) HWY_ATTR {
+  [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) HWY_ATTR
+      __attribute__((always_inline)) {
     (body(std::integral_constant<std::size_t, kIndex>()), ...);
   }
   (std::make_index_sequence<kCount>());

@@ -1,12 +1,13 @@
 #include "kernels/sign_cpu.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "core/check.h"
 #include "kernels/cpu_bits.h"
 #include "kernels/cpu_lane_sum.h"
-#include "kernels/cpu_saturate.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/sign_cpu.cc"
@@ -35,7 +36,7 @@ float Mean(float sum, std::size_t count, std::size_t n, const Member& member) {
 }
 
 template <bool kTwo>
-Levels MeansOf(const BlockSums& sums, const float* x, std::size_t n) {
+HWY_NOINLINE Levels CarefulMeans(const BlockSums& sums, const float* x, std::size_t n) {
   if constexpr (kTwo) {
     return {Mean(sums.up, sums.positive, n, [x](std::size_t i) { return x[i] >= 0 ? x[i] : 0.0F; }),
             Mean(sums.down, n - sums.positive, n,
@@ -53,22 +54,23 @@ Levels MeansOf(const BlockSums& sums, const float* x, std::size_t n) {
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
-// What is encoded: x, or with error feedback the sum of residual and x; formed again each time,
-// since both stay in the caches while a block is worked on.
+// What is encoded: x; or with error feedback the sum of residual and x, which is left in residual.
 struct Plain {
   const float* x;
 
-  HWY_INLINE VF At(std::size_t i) const { return hn::LoadU(kF32, x + i); }
-  float One(std::size_t i) const { return x[i]; }
+  HWY_INLINE VF Take(std::size_t i) const { return hn::LoadU(kF32, x + i); }
+  float TakeOne(std::size_t i) const { return x[i]; }
 };
 struct Fed {
   const float* x;
-  const float* residual;
+  float* residual;
 
-  HWY_INLINE VF At(std::size_t i) const {
-    return hn::LoadU(kF32, residual + i) + hn::LoadU(kF32, x + i);
+  HWY_INLINE VF Take(std::size_t i) const {
+    const VF sum = hn::LoadU(kF32, residual + i) + hn::LoadU(kF32, x + i);
+    hn::StoreU(sum, kF32, residual + i);
+    return sum;
   }
-  float One(std::size_t i) const { return residual[i] + x[i]; }
+  float TakeOne(std::size_t i) const { return residual[i] = residual[i] + x[i]; }
 };
 
 HWY_INLINE std::uint64_t BitsOf(hn::Mask<DF> mask) {
@@ -84,7 +86,7 @@ template <class Source>
 HWY_INLINE std::uint64_t GroupBits(const Source& source, std::size_t i) {
   std::uint64_t bits = 0;
   Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
-    bits |= BitsOf(IsPositive(source.At(i + v * kLanes))) << (v * kLanes);
+    bits |= BitsOf(IsPositive(source.Take(i + v * kLanes))) << (v * kLanes);
   });
   return bits;
 }
@@ -95,11 +97,15 @@ HWY_INLINE std::uint64_t AddGroup(const Source& source, std::size_t i, VF (&up)[
                                   VF (&down)[kGroupVectors]) {
   std::uint64_t bits = 0;
   Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
-    const VF x = source.At(i + v * kLanes);
+    const VF x = source.Take(i + v * kLanes);
     const auto positive = IsPositive(x);
     bits |= BitsOf(positive) << (v * kLanes);
-    up[v] = up[v] + (kTwo ? hn::IfThenElseZero(positive, x) : hn::Abs(x));
-    if constexpr (kTwo) down[v] = down[v] + hn::IfThenZeroElse(positive, x);
+    if constexpr (kTwo) {
+      up[v] = hn::IfThenElse(positive, up[v] + x, up[v]);
+      down[v] = hn::IfThenElse(positive, down[v], down[v] + x);
+    } else {
+      up[v] = up[v] + hn::Abs(x);
+    }
   });
   return bits;
 }
@@ -107,11 +113,17 @@ HWY_INLINE std::uint64_t AddGroup(const Source& source, std::size_t i, VF (&up)[
 template <class Source>
 HWY_INLINE Padded<float> PartOf(const Source& source, std::size_t i, std::size_t count) {
   Padded<float> part;
-  for (std::size_t j = 0; j < count; ++j) part.at[j] = source.One(i + j);
+  for (std::size_t j = 0; j < count; ++j) part.at[j] = source.TakeOne(i + j);
   return part;
 }
 
 constexpr std::uint64_t LowBits(std::size_t count) { return (std::uint64_t{1} << count) - 1; }
+
+template <std::size_t kWidth>
+HWY_INLINE void FoldLanes(float* lane) {
+  for (std::size_t l = 0; l < kWidth; ++l) lane[l] += lane[l + kWidth];
+  if constexpr (kWidth > 1) FoldLanes<kWidth / 2>(lane);
+}
 
 // The tree of a LaneSum.
 HWY_INLINE float JoinLanes(VF (&lanes)[kGroupVectors]) {
@@ -119,8 +131,7 @@ HWY_INLINE float JoinLanes(VF (&lanes)[kGroupVectors]) {
     for (std::size_t v = 0; v < width; ++v) lanes[v] = lanes[v] + lanes[v + width];
   HWY_ALIGN_MAX float lane[kLanes];
   hn::Store(lanes[0], kF32, lane);
-  for (std::size_t width = kLanes / 2; width > 0; width /= 2)
-    for (std::size_t l = 0; l < width; ++l) lane[l] += lane[l + width];
+  FoldLanes<kLanes / 2>(lane);
   return lane[0];
 }
 
@@ -154,23 +165,36 @@ HWY_INLINE BlockSums SumBlock(const Source& source, std::size_t n, BitWriter& bi
   return sums;
 }
 
-// residual = what the levels leave over.
-template <class Source>
-HWY_INLINE void SubtractLevels(const Source& source, std::size_t n, Levels levels,
-                               float* residual) {
+// residual = what the levels leave over. From its end, since that is what the first-level cache
+// still has of a block that has just been read.
+HWY_INLINE void SubtractLevels(Levels levels, std::size_t n, float* residual) {
   const VF up = hn::Set(kF32, levels.up);
   const VF down = hn::Set(kF32, levels.down);
-  std::size_t i = 0;
-  for (; n - i >= kGroup; i += kGroup) {
+  std::size_t i = n;
+  for (; i % kGroup != 0; --i) {
+    const float p = residual[i - 1];
+    residual[i - 1] = p - (p >= 0 ? levels.up : levels.down);
+  }
+  for (; i > 0; i -= kGroup) {
     Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
-      const VF x = source.At(i + v * kLanes);
-      hn::StoreU(x - hn::IfThenElse(IsPositive(x), up, down), kF32, residual + i + v * kLanes);
+      float* at = residual + i - (v + 1) * kLanes;
+      const VF p = hn::LoadU(kF32, at);
+      hn::StoreU(p - hn::IfThenElse(IsPositive(p), up, down), kF32, at);
     });
   }
-  for (; i < n; ++i) {
-    const float x = source.One(i);
-    residual[i] = x - (x >= 0 ? levels.up : levels.down);
-  }
+}
+
+HWY_INLINE bool AreFinite(const BlockSums& sums) {
+  return std::isfinite(sums.up) && std::isfinite(sums.down);
+}
+
+template <bool kTwo>
+HWY_INLINE Levels MeansOf(const BlockSums& sums, const float* x, std::size_t n) {
+  const std::size_t positive = kTwo ? sums.positive : n;
+  if (HWY_UNLIKELY(!AreFinite(sums) || positive == 0 || (kTwo && positive == n)))
+    return CarefulMeans<kTwo>(sums, x, n);
+  const float up = sums.up / static_cast<float>(positive);
+  return {up, kTwo ? sums.down / static_cast<float>(n - positive) : -up};
 }
 
 template <bool kTwo>
@@ -178,27 +202,27 @@ HWY_INLINE Levels EncodeBlock(const float* x, std::size_t n, BitWriter& bits) {
   return MeansOf<kTwo>(SumBlock<kTwo>(Plain{x}, n, bits), x, n);
 }
 
+// Where a sum of residual and x has overflowed, or the sum of those.
 template <bool kTwo>
-HWY_NOINLINE Levels SaturatedBlock(const float* x, float* residual, std::size_t n,
-                                   BitWriter& bits) {
-  for (std::size_t i = 0; i < n; ++i) residual[i] = SaturatedSum(residual[i], x[i]);
-  const Levels levels = EncodeBlock<kTwo>(residual, n, bits);
-  SubtractLevels(Plain{residual}, n, levels, residual);
-  return levels;
+HWY_NOINLINE Levels SaturateBlock(std::size_t n, float* residual, BitWriter& bits) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  for (std::size_t i = 0; i < n; ++i) residual[i] = std::clamp(residual[i], -kMax, kMax);
+  return EncodeBlock<kTwo>(residual, n, bits);
 }
 
 template <bool kTwo>
 HWY_INLINE Levels FeedbackBlock(const float* x, float* residual, std::size_t n, BitWriter& bits) {
-  const Fed source{x, residual};
   const BitWriter start = bits;
-  const BlockSums sums = SumBlock<kTwo>(source, n, bits);
-  // A member that overflowed is infinite, and so is its sum.
-  if (HWY_UNLIKELY(!std::isfinite(sums.up) || !std::isfinite(sums.down))) {
+  const BlockSums sums = SumBlock<kTwo>(Fed{x, residual}, n, bits);
+  Levels levels;
+  // A member that is infinite makes its sum so.
+  if (HWY_LIKELY(AreFinite(sums))) {
+    levels = MeansOf<kTwo>(sums, residual, n);
+  } else {
     bits = start;
-    return SaturatedBlock<kTwo>(x, residual, n, bits);
+    levels = SaturateBlock<kTwo>(n, residual, bits);
   }
-  const Levels levels = MeansOf<kTwo>(sums, x, n);
-  SubtractLevels(source, n, levels, residual);
+  SubtractLevels(levels, n, residual);
   return levels;
 }
 

@@ -8,7 +8,9 @@
 #include "kernels/elementwise.h"
 #include "kernels/index_code.h"
 #include "kernels/low_rank.h"
+#include "kernels/qsgd.h"
 #include "kernels/quantize.h"
+#include "kernels/random.h"
 #include "kernels/select.h"
 #include "kernels/sign.h"
 #include "kernels/sums.h"
@@ -103,7 +105,7 @@ void AddSaturated(const Backend& backend, In x, Out y) {
   SLIMGRAD_DISPATCH(backend, AddSaturated, x, y);
 }
 
-void Divide(const Backend& backend, float divisor, Out y) {
+std::uint64_t Divide(const Backend& backend, float divisor, Out y) {
   SLIMGRAD_DISPATCH(backend, Divide, divisor, y);
 }
 
@@ -161,6 +163,28 @@ void Orthonormalize(const Backend& backend, Scratch& scratch, std::size_t rows, 
   SLIMGRAD_DISPATCH(backend, Orthonormalize, scratch, rows, rank, key, p);
 }
 
+// --- qsgd
+
+void QsgdEncode(const Backend& backend, In x, std::size_t bucket, int levels, const RandomKey& key,
+                std::span<std::int8_t> codes, Out norms) {
+  SLIMGRAD_DISPATCH(backend, QsgdEncode, x, bucket, levels, key, codes, norms);
+}
+
+void QsgdEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t bucket, int levels,
+                        const RandomKey& key, std::span<std::int8_t> codes, Out norms) {
+  SLIMGRAD_DISPATCH(backend, QsgdEncodeFeedback, x, residual, bucket, levels, key, codes, norms);
+}
+
+void QsgdDecode(const Backend& backend, std::span<const std::int8_t> codes, In norms,
+                std::size_t bucket, int levels, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, QsgdDecode, codes, norms, bucket, levels, weight, y);
+}
+
+void QsgdDecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In norms,
+                   std::size_t bucket, int levels, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, QsgdDecodeAdd, codes, norms, bucket, levels, weight, y);
+}
+
 // --- quantize
 
 void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
@@ -168,9 +192,48 @@ void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding roundi
   SLIMGRAD_DISPATCH(backend, Int8Encode, x, block, rounding, key, codes, absmax);
 }
 
+void Int4Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
+                const RandomKey& key, std::span<std::uint8_t> codes, Out absmax) {
+  SLIMGRAD_DISPATCH(backend, Int4Encode, x, block, rounding, key, codes, absmax);
+}
+
+void Int8EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                        Rounding rounding, const RandomKey& key, std::span<std::int8_t> codes,
+                        Out absmax) {
+  SLIMGRAD_DISPATCH(backend, Int8EncodeFeedback, x, residual, block, rounding, key, codes, absmax);
+}
+
+void Int4EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                        Rounding rounding, const RandomKey& key, std::span<std::uint8_t> codes,
+                        Out absmax) {
+  SLIMGRAD_DISPATCH(backend, Int4EncodeFeedback, x, residual, block, rounding, key, codes, absmax);
+}
+
+void Int8Decode(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
+                std::size_t block, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, Int8Decode, codes, absmax, block, weight, y);
+}
+
+void Int4Decode(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
+                std::size_t block, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, Int4Decode, codes, absmax, block, weight, y);
+}
+
 void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
                    std::size_t block, float weight, Out y) {
   SLIMGRAD_DISPATCH(backend, Int8DecodeAdd, codes, absmax, block, weight, y);
+}
+
+void Int4DecodeAdd(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
+                   std::size_t block, float weight, Out y) {
+  SLIMGRAD_DISPATCH(backend, Int4DecodeAdd, codes, absmax, block, weight, y);
+}
+
+// --- random
+
+void FillRandom16(const Backend& backend, const RandomKey& key, std::uint64_t first,
+                  std::span<std::uint16_t> to) {
+  SLIMGRAD_DISPATCH(backend, FillRandom16, key, first, to);
 }
 
 // --- select

@@ -1,113 +1,187 @@
-#include <algorithm>
-#include <cmath>
-
 #include "core/check.h"
+#include "kernels/cpu_quantize.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/quantize.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/quantize_cpu.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h.
+#include "kernels/quantize-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
+
+class AbsMax {
+ public:
+  // Written out, as implicit constructors are compiled for no instruction set.
+  AbsMax() {
+    Unroll<4>([&](auto k) HWY_ATTR { top_[k] = hn::Zero(kU32); });
+  }
+
+  HWY_INLINE void Add(const VF (&x)[kGroupVectors]) {
+    Unroll<kGroupVectors>(
+        [&](auto v) HWY_ATTR { top_[v % 4] = MaxMagnitude(top_[v % 4], Magnitude(x[v])); });
+  }
+  HWY_INLINE float Of(const float* /*values*/, std::size_t /*count*/) const {
+    const VU top = MaxMagnitude(MaxMagnitude(top_[0], top_[1]), MaxMagnitude(top_[2], top_[3]));
+    return hn::GetLane(hn::BitCast(kF32, hn::MaxOfLanes(kI32, hn::BitCast(kI32, top))));
+  }
+
+ private:
+  VU top_[4];
+};
+
+template <class Codes>
+void EncodeRounded(const EncodeCall& call, std::size_t first, std::size_t last) {
+  if (call.rounding == Rounding::kNearest) {
+    Encode<Codes, Nearest, AbsMax>(call, first, last);
+  } else {
+    Encode<Codes, Stochastic, AbsMax>(call, first, last);
+  }
+}
+
+void EncodeInt8(const EncodeCall& call, std::size_t first, std::size_t last) {
+  EncodeRounded<Int8Codes>(call, first, last);
+}
+void EncodeInt4(const EncodeCall& call, std::size_t first, std::size_t last) {
+  EncodeRounded<Int4Codes>(call, first, last);
+}
+void DecodeInt8(const DecodeCall& call, std::size_t first, std::size_t last) {
+  Decode<Int8Codes>(call, first, last);
+}
+void DecodeInt4(const DecodeCall& call, std::size_t first, std::size_t last) {
+  Decode<Int4Codes>(call, first, last);
+}
+
+}  // namespace slimgrad::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace slimgrad::kernels::cpu {
 namespace {
 
-constexpr float kLargestCode = 127.0F;
+HWY_EXPORT(EncodeInt8);
+HWY_EXPORT(EncodeInt4);
+HWY_EXPORT(DecodeInt8);
+HWY_EXPORT(DecodeInt4);
 
-// The power of two that brings a block with this absmax into comfortable range.
-float Power(float absmax) { return absmax < 0x1p-96F ? 0x1p64F : 1.0F; }
+constexpr float kLargest8 = 127.0F;
+constexpr float kLargest4 = 7.0F;
 
-// To [-limit, limit]. A NaN becomes the limit, so that a conversion to an integer is defined.
-float Clamp(float value, float limit) {
-  value = value < limit ? value : limit;
-  return value > -limit ? value : -limit;
+void EncodeInt8All(const Backend& backend, In x, float* residual, std::size_t block,
+                   Rounding rounding, const RandomKey& key, std::span<std::int8_t> codes,
+                   Out absmax) {
+  SLIMGRAD_CHECK(block > 0 && codes.size() == x.size() &&
+                 absmax.size() == BlockCount(x.size(), block));
+  const EncodeCall call = {x.data(),
+                           residual,
+                           x.size(),
+                           block,
+                           kLargest8,
+                           rounding,
+                           key,
+                           StreamsCodes(codes.data(), codes.size(), block),
+                           reinterpret_cast<std::uint8_t*>(codes.data()),
+                           absmax.data()};
+  ForItems(backend, absmax.size(), block, [&](std::size_t first, std::size_t last) {
+    HWY_DYNAMIC_DISPATCH(EncodeInt8)(call, first, last);
+  });
 }
 
-// Ties to even. Adding 1.5 * 2^23 leaves no bits behind the point; |value| <= 127.
-float RoundToEven(float value) {
-  constexpr float kMagic = 0x1.8p23F;
-  return (value + kMagic) - kMagic;
+void EncodeInt4All(const Backend& backend, In x, float* residual, std::size_t block,
+                   Rounding rounding, const RandomKey& key, std::span<std::uint8_t> codes,
+                   Out absmax) {
+  SLIMGRAD_CHECK(block > 0 && block % 2 == 0 && codes.size() == Int4Bytes(x.size()) &&
+                 absmax.size() == BlockCount(x.size(), block));
+  const EncodeCall call = {
+      x.data(),     residual,     x.size(), block,
+      kLargest4,    rounding,     key,      StreamsCodes(codes.data(), codes.size(), block / 2),
+      codes.data(), absmax.data()};
+  ForItems(backend, absmax.size(), block, [&](std::size_t first, std::size_t last) {
+    HWY_DYNAMIC_DISPATCH(EncodeInt4)(call, first, last);
+  });
 }
 
-// |value| <= 128.
-float Floor(float value) {
-  const auto truncated = static_cast<float>(static_cast<std::int32_t>(value));
-  return truncated > value ? truncated - 1.0F : truncated;
+DecodeCall Int8Call(std::span<const std::int8_t> codes, In absmax, std::size_t block, float weight,
+                    bool add, Out y) {
+  SLIMGRAD_CHECK(block > 0 && codes.size() == y.size() &&
+                 absmax.size() == BlockCount(y.size(), block));
+  return {reinterpret_cast<const std::uint8_t*>(codes.data()),
+          absmax.data(),
+          y.size(),
+          block,
+          kLargest8,
+          weight,
+          add,
+          !add && StreamsResults(y, block),
+          y.data()};
 }
 
-float AbsMax(const float* __restrict x, std::size_t n) {
-  float largest = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const float magnitude = std::fabs(x[i]);
-    largest = magnitude > largest ? magnitude : largest;
-  }
-  return largest;
-}
-
-void EncodeNearest(const float* __restrict x, std::size_t n, float power, float inverse,
-                   std::int8_t* __restrict codes) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const float v = (x[i] * power) * inverse;
-    codes[i] =
-        static_cast<std::int8_t>(static_cast<std::int32_t>(RoundToEven(Clamp(v, kLargestCode))));
-  }
-}
-
-// Element i of the call is element first + i of the random stream, which comes 8 elements at a
-// time.
-void EncodeStochastic(const float* __restrict x, std::size_t n, float power, float inverse,
-                      const RandomKey& key, std::size_t first, std::int8_t* __restrict codes) {
-  for (std::size_t i = 0; i < n;) {
-    const std::size_t lane = (first + i) % 8;
-    const std::size_t count = std::min(8 - lane, n - i);
-    const auto words = Philox(key, (first + i) / 8);
-    for (std::size_t j = 0; j < count; ++j, ++i) {
-      const std::uint32_t random = (words[(lane + j) / 2] >> (16 * ((lane + j) % 2))) & 0xFFFF;
-      const float v = (x[i] * power) * inverse;
-      const float dithered = v + (static_cast<float>(random) + 0.5F) * 0x1p-16F;
-      const float code = Clamp(Floor(Clamp(dithered, 128.0F)), kLargestCode);
-      codes[i] = static_cast<std::int8_t>(static_cast<std::int32_t>(code));
-    }
-  }
+void DecodeInt4All(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
+                   std::size_t block, float weight, bool add, Out y) {
+  SLIMGRAD_CHECK(block > 0 && block % 2 == 0 && codes.size() == Int4Bytes(y.size()) &&
+                 absmax.size() == BlockCount(y.size(), block));
+  const DecodeCall call = {codes.data(), absmax.data(), y.size(), block,
+                           kLargest4,    weight,        add,      !add && StreamsResults(y, block),
+                           y.data()};
+  ForItems(backend, absmax.size(), block, [&](std::size_t first, std::size_t last) {
+    HWY_DYNAMIC_DISPATCH(DecodeInt4)(call, first, last);
+  });
 }
 
 }  // namespace
 
+void DecodeInt8Blocks(const Backend& backend, const DecodeCall& call) {
+  ForItems(backend, BlockCount(call.n, call.block), call.block,
+           [&](std::size_t first, std::size_t last) {
+             HWY_DYNAMIC_DISPATCH(DecodeInt8)(call, first, last);
+           });
+}
+
 void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
                 const RandomKey& key, std::span<std::int8_t> codes, Out absmax) {
-  SLIMGRAD_CHECK(block > 0 && codes.size() == x.size() &&
-                 absmax.size() == BlockCount(x.size(), block));
-  ForItems(backend, absmax.size(), block, [&](std::size_t first, std::size_t last) {
-    for (std::size_t b = first; b < last; ++b) {
-      const std::size_t begin = b * block;
-      const std::size_t count = std::min(block, x.size() - begin);
-      const float largest = AbsMax(x.data() + begin, count);
-      const float power = Power(largest);
-      const float inverse = largest == 0 ? 0.0F : kLargestCode / (largest * power);
-      absmax[b] = largest;
-      if (rounding == Rounding::kNearest) {
-        EncodeNearest(x.data() + begin, count, power, inverse, codes.data() + begin);
-      } else {
-        EncodeStochastic(x.data() + begin, count, power, inverse, key, begin, codes.data() + begin);
-      }
-    }
-  });
+  EncodeInt8All(backend, x, nullptr, block, rounding, key, codes, absmax);
+}
+
+void Int4Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
+                const RandomKey& key, std::span<std::uint8_t> codes, Out absmax) {
+  EncodeInt4All(backend, x, nullptr, block, rounding, key, codes, absmax);
+}
+
+void Int8EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                        Rounding rounding, const RandomKey& key, std::span<std::int8_t> codes,
+                        Out absmax) {
+  SLIMGRAD_CHECK(residual.size() == x.size());
+  EncodeInt8All(backend, x, residual.data(), block, rounding, key, codes, absmax);
+}
+
+void Int4EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
+                        Rounding rounding, const RandomKey& key, std::span<std::uint8_t> codes,
+                        Out absmax) {
+  SLIMGRAD_CHECK(residual.size() == x.size());
+  EncodeInt4All(backend, x, residual.data(), block, rounding, key, codes, absmax);
+}
+
+void Int8Decode(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
+                std::size_t block, float weight, Out y) {
+  DecodeInt8Blocks(backend, Int8Call(codes, absmax, block, weight, false, y));
+}
+
+void Int4Decode(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
+                std::size_t block, float weight, Out y) {
+  DecodeInt4All(backend, codes, absmax, block, weight, false, y);
 }
 
 void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
                    std::size_t block, float weight, Out y) {
-  SLIMGRAD_CHECK(block > 0 && codes.size() == y.size() &&
-                 absmax.size() == BlockCount(y.size(), block));
-  ForItems(backend, absmax.size(), block, [&](std::size_t first, std::size_t last) {
-    for (std::size_t b = first; b < last; ++b) {
-      const std::size_t begin = b * block;
-      const std::size_t count = std::min(block, y.size() - begin);
-      const float power = Power(absmax[b]);
-      const float unit = (absmax[b] * power) / kLargestCode;
-      const float inverse_power = 1.0F / power;
-      const float limit = absmax[b];
-      const std::int8_t* __restrict in = codes.data() + begin;
-      float* __restrict out = y.data() + begin;
-      for (std::size_t i = 0; i < count; ++i)
-        out[i] = out[i] + weight * Clamp((static_cast<float>(in[i]) * unit) * inverse_power, limit);
-    }
-  });
+  DecodeInt8Blocks(backend, Int8Call(codes, absmax, block, weight, true, y));
+}
+
+void Int4DecodeAdd(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
+                   std::size_t block, float weight, Out y) {
+  DecodeInt4All(backend, codes, absmax, block, weight, true, y);
 }
 
 }  // namespace slimgrad::kernels::cpu
+#endif  // HWY_ONCE

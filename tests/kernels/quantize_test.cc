@@ -1,5 +1,6 @@
 #include "kernels/quantize.h"
 
+#include "kernels/elementwise.h"
 #include "tests/kernels/inputs.h"
 
 namespace slimgrad::kernels {
@@ -95,31 +96,225 @@ TEST(Int8Test, HostileCodesDecodeWithinReason) {
   EXPECT_EQ(y[0], -127.0F);
   EXPECT_EQ(y[1], 1.0F);
   for (std::size_t i = 2; i < 6; ++i) EXPECT_FALSE(std::isfinite(y[i])) << i;
+
+  std::vector<float> z(4);
+  Int4Decode(kBackend, std::vector<std::uint8_t>{0x18, 0x01}, std::vector<float>{7.0F, kInf}, 2,
+             1.0F, z);
+  EXPECT_EQ(z[0], -7.0F);
+  EXPECT_EQ(z[1], 1.0F);
+  EXPECT_FALSE(std::isfinite(z[2]));
+  EXPECT_FALSE(std::isfinite(z[3]));
 }
 
-void ExpectRefAgrees(In x, std::size_t block, const Backend& backend = kBackend) {
+// Codes of a byte that are streamed past the caches.
+constexpr std::size_t kStreamedBytes = (std::size_t{1} << 22) + 1001;
+
+// Both forms of codes, as bytes.
+using Bytes = std::vector<std::uint8_t>;
+
+struct Form {
+  std::size_t Size(std::size_t n) const { return four ? Int4Bytes(n) : n; }
+
+  bool four;
+};
+
+struct Code {
+  Bytes bytes;
+  std::vector<float> absmax;
+
+  bool operator==(const Code&) const = default;
+};
+
+std::span<std::int8_t> Signed(std::span<std::uint8_t> bytes) {
+  return {reinterpret_cast<std::int8_t*>(bytes.data()), bytes.size()};
+}
+
+std::span<const std::int8_t> Signed(std::span<const std::uint8_t> bytes) {
+  return {reinterpret_cast<const std::int8_t*>(bytes.data()), bytes.size()};
+}
+
+// `offset` moves the start of the codes.
+Code Encode(Form form, In x, std::size_t block, Rounding rounding,
+            const Backend& backend = kBackend, std::size_t offset = 0) {
+  Bytes memory(offset + form.Size(x.size()), 0xEE);
+  const auto bytes = std::span(memory).subspan(offset);
+  Code code = {{}, std::vector<float>(BlockCount(x.size(), block), -7.0F)};
+  if (form.four) {
+    cpu::Int4Encode(backend, x, block, rounding, kKey, bytes, code.absmax);
+  } else {
+    cpu::Int8Encode(backend, x, block, rounding, kKey, Signed(bytes), code.absmax);
+  }
+  code.bytes.assign(bytes.begin(), bytes.end());
+  return code;
+}
+
+Code RefEncode(Form form, In x, std::size_t block, Rounding rounding) {
+  Code code = {Bytes(form.Size(x.size()), 0xEE),
+               std::vector<float>(BlockCount(x.size(), block), -7.0F)};
+  if (form.four) {
+    ref::Int4Encode(kBackend, x, block, rounding, kKey, code.bytes, code.absmax);
+  } else {
+    ref::Int8Encode(kBackend, x, block, rounding, kKey, Signed(std::span(code.bytes)), code.absmax);
+  }
+  return code;
+}
+
+// All of Decode, DecodeAdd, in both implementations, to results that begin at `offset`.
+void ExpectDecodesAgree(Form form, const Code& code, std::size_t n, std::size_t block,
+                        const Backend& backend, std::size_t offset) {
+  const std::vector<float> before = MakeInput(Pattern::kNormal, offset + n, 3);
+  std::vector<float> y = before, expected = before, added = before, added_expected = before;
+  const std::span<const std::uint8_t> bytes = code.bytes;
+  const auto at = [&](std::vector<float>& memory) { return Out(memory).subspan(offset); };
+  if (form.four) {
+    cpu::Int4Decode(backend, bytes, code.absmax, block, 0.3F, at(y));
+    ref::Int4Decode(kBackend, bytes, code.absmax, block, 0.3F, at(expected));
+    cpu::Int4DecodeAdd(backend, bytes, code.absmax, block, 0.3F, at(added));
+    ref::Int4DecodeAdd(kBackend, bytes, code.absmax, block, 0.3F, at(added_expected));
+  } else {
+    cpu::Int8Decode(backend, Signed(bytes), code.absmax, block, 0.3F, at(y));
+    ref::Int8Decode(kBackend, Signed(bytes), code.absmax, block, 0.3F, at(expected));
+    cpu::Int8DecodeAdd(backend, Signed(bytes), code.absmax, block, 0.3F, at(added));
+    ref::Int8DecodeAdd(kBackend, Signed(bytes), code.absmax, block, 0.3F, at(added_expected));
+  }
+  EXPECT_TRUE(SameBits(y, expected));
+  EXPECT_TRUE(SameBits(added, added_expected));
+}
+
+struct Fed {
+  Code code;
+  std::vector<float> residual;
+};
+
+Fed EncodeFeedback(Form form, In x, std::size_t block, Rounding rounding, const Backend& backend) {
+  // A residual of the same kind, so that sums overflow where the values are huge.
+  Fed fed = {
+      {Bytes(form.Size(x.size()), 0xEE), std::vector<float>(BlockCount(x.size(), block), -7.0F)},
+      std::vector<float>(x.rbegin(), x.rend())};
+  if (form.four) {
+    cpu::Int4EncodeFeedback(backend, x, fed.residual, block, rounding, kKey, fed.code.bytes,
+                            fed.code.absmax);
+  } else {
+    cpu::Int8EncodeFeedback(backend, x, fed.residual, block, rounding, kKey,
+                            Signed(std::span(fed.code.bytes)), fed.code.absmax);
+  }
+  return fed;
+}
+
+// The same in three passes of the reference.
+Fed ThreePasses(Form form, In x, std::size_t block, Rounding rounding) {
+  Fed fed = {{}, std::vector<float>(x.rbegin(), x.rend())};
+  ref::AddSaturated(kBackend, x, fed.residual);
+  fed.code = RefEncode(form, fed.residual, block, rounding);
+  const std::span<const std::uint8_t> bytes = fed.code.bytes;
+  if (form.four) {
+    ref::Int4DecodeAdd(kBackend, bytes, fed.code.absmax, block, -1.0F, fed.residual);
+  } else {
+    ref::Int8DecodeAdd(kBackend, Signed(bytes), fed.code.absmax, block, -1.0F, fed.residual);
+  }
+  return fed;
+}
+
+void ExpectRefAgrees(Form form, In x, std::size_t block, const Backend& backend = kBackend,
+                     std::size_t offset = 0) {
   for (Rounding rounding : {Rounding::kNearest, Rounding::kStochastic}) {
-    const Int8 code = Apply(cpu::Int8Encode, x, block, rounding, kKey, backend);
-    const Int8 expected = Apply(ref::Int8Encode, x, block, rounding);
-    EXPECT_TRUE(SameBits(code.codes, expected.codes));
+    const Code code = Encode(form, x, block, rounding, backend, offset);
+    const Code expected = RefEncode(form, x, block, rounding);
+    EXPECT_TRUE(SameBits(code.bytes, expected.bytes));
     EXPECT_TRUE(SameBits(code.absmax, expected.absmax));
-    std::vector<float> y = MakeInput(Pattern::kNormal, x.size(), 3);
-    std::vector<float> y_expected = y;
-    cpu::Int8DecodeAdd(backend, code.codes, code.absmax, block, 0.3F, y);
-    ref::Int8DecodeAdd(kBackend, code.codes, code.absmax, block, 0.3F, y_expected);
-    EXPECT_TRUE(SameBits(y, y_expected));
+    ExpectDecodesAgree(form, code, x.size(), block, backend, offset);
+    const Fed fed = EncodeFeedback(form, x, block, rounding, backend);
+    const Fed fed_expected = ThreePasses(form, x, block, rounding);
+    EXPECT_TRUE(SameBits(fed.code.bytes, fed_expected.code.bytes));
+    EXPECT_TRUE(SameBits(fed.code.absmax, fed_expected.code.absmax));
+    EXPECT_TRUE(SameBits(fed.residual, fed_expected.residual));
   }
 }
 
 TEST(Int8Test, EveryInputAsTheReferenceDoes) {
-  for (std::size_t block : {1, 7, 64, 256, 1 << 20})
-    ForEveryInput([=](In x) { ExpectRefAgrees(x, block); });
+  for (std::size_t block : {1, 7, 64, 100, 256, 1 << 20})
+    ForEveryInput([=](In x) { ExpectRefAgrees({.four = false}, x, block); });
 }
 
-TEST(Int8Test, ThreadsChangeNothing) {
+TEST(Int4Test, EveryInputAsTheReferenceDoes) {
+  for (std::size_t block : {2, 14, 64, 100, 128, 1 << 20})
+    ForEveryInput([=](In x) { ExpectRefAgrees({.four = true}, x, block); });
+}
+
+TEST(QuantizeTest, ThreadsChangeNothing) {
   FourThreads threads;
-  for (std::size_t block : {3UL, 1000UL, kManyTasks})
-    ExpectRefAgrees(MakeInput(Pattern::kNormal, kManyTasks), block, threads.backend());
+  const std::vector<float> x = MakeInput(Pattern::kNormal, kManyTasks);
+  for (bool four : {false, true})
+    for (std::size_t block : {6UL, 1000UL, kManyTasks + 1})
+      ExpectRefAgrees({four}, x, block, threads.backend());
+}
+
+// Codes and results that begin with a cache line, within one, and within 16 bytes of one.
+TEST(QuantizeTest, StreamedOutputsAreTheSame) {
+  const std::vector<float> x = MakeInput(Pattern::kExponents, kStreamedBytes);
+  const Code code = RefEncode({.four = false}, x, 256, Rounding::kNearest);
+  for (std::size_t offset : {0, 16, 3}) {
+    const Code streamed = Encode({.four = false}, x, 256, Rounding::kNearest, kBackend, offset);
+    EXPECT_TRUE(SameBits(streamed.bytes, code.bytes));
+    ExpectDecodesAgree({.four = false}, code, x.size(), 256, kBackend, offset);
+  }
+  const std::vector<float> y = MakeInput(Pattern::kExponents, 2 * kStreamedBytes);
+  const Code nibbles = RefEncode({.four = true}, y, 128, Rounding::kNearest);
+  for (std::size_t offset : {0, 16, 3})
+    EXPECT_TRUE(SameBits(Encode({.four = true}, y, 128, Rounding::kNearest, kBackend, offset).bytes,
+                         nibbles.bytes));
+  const Code drawn = RefEncode({.four = true}, y, 96, Rounding::kStochastic);
+  EXPECT_TRUE(SameBits(Encode({.four = true}, y, 96, Rounding::kStochastic).bytes, drawn.bytes));
+}
+
+TEST(QuantizeTest, FeedbackIsTheThreePasses) {
+  const std::vector<float> x = {1.0F, -2.0F, 3.0F, kMaxFloat, -kMaxFloat, 0.0F};
+  std::vector<float> residual = {0.5F, 0.25F, -3.0F, kMaxFloat, 0.0F, -0.0F};
+  std::vector<std::int8_t> codes(6);
+  std::vector<float> absmax(2);
+  Int8EncodeFeedback(kBackend, x, residual, 3, Rounding::kNearest, kKey, codes, absmax);
+  EXPECT_EQ(codes, (std::vector<std::int8_t>{109, -127, 0, 127, -127, 0}));
+  EXPECT_EQ(absmax, (std::vector<float>{1.75F, kMaxFloat}));
+  const float unit = 1.75F / 127;
+  EXPECT_EQ(residual[0], 1.5F - 109 * unit);
+  EXPECT_EQ(residual[1], -1.75F + 127 * unit);
+  EXPECT_TRUE(SameBits(std::vector<float>{residual[5]}, {0.0F}));
+}
+
+TEST(Int4Test, Literals) {
+  const std::vector<float> x = {7, -7, 0.5F, 1.5F, -1.0F, 2.5F, 3.49F, -0.5F, -6.6F};
+  std::vector<std::uint8_t> codes(5);
+  std::vector<float> absmax(1);
+  Int4Encode(kBackend, x, 16, Rounding::kNearest, kKey, codes, absmax);
+  EXPECT_EQ(codes, (std::vector<std::uint8_t>{0x97, 0x20, 0x2F, 0x03, 0x09}));
+  EXPECT_EQ(absmax, std::vector<float>{7});
+  std::vector<float> y(9, 50.0F);
+  Int4Decode(kBackend, codes, absmax, 16, -1.0F, y);
+  EXPECT_TRUE(SameBits(y, {-7, 7, 0, -2, 1, -2, -3, 0, 7}));
+  Int4DecodeAdd(kBackend, codes, absmax, 16, 2.0F, y);
+  EXPECT_EQ(y, (std::vector<float>{7, -7, 0, 2, -1, 2, 3, 0, -7}));
+}
+
+TEST(Int4Test, SpareNibblesAreNeverRead) {
+  std::vector<float> clean(3), y(3);
+  const std::vector<float> absmax = {7.0F, 14.0F};
+  Int4Decode(kBackend, std::vector<std::uint8_t>{0x21, 0x03}, absmax, 2, 1.0F, clean);
+  Int4Decode(kBackend, std::vector<std::uint8_t>{0x21, 0xF3}, absmax, 2, 1.0F, y);
+  EXPECT_EQ(clean, (std::vector<float>{1, 2, 6}));
+  EXPECT_EQ(y, clean);
+}
+
+// Every byte, with a scale whose L units exceed it, or that is hostile.
+TEST(QuantizeTest, EveryCodeDecodesAsTheReferenceDoes) {
+  Code code;
+  for (int byte = 0; byte < 256; ++byte) code.bytes.push_back(static_cast<std::uint8_t>(byte));
+  for (float scale : {1.0F, 0.1F, kMaxFloat, 1e-44F, 0x1p-97F, 0.0F, -3.0F, -kMaxFloat}) {
+    for (bool four : {false, true}) {
+      const std::size_t n = four ? 512 : 256;
+      code.absmax = std::vector<float>(n / 64, scale);
+      ExpectDecodesAgree({four}, code, n, 64, kBackend, 0);
+    }
+  }
 }
 
 // Mean code of each of 8 fractional values over 40000 keys against the value. The standard error is
@@ -142,13 +337,23 @@ TEST(Int8Test, StochasticRoundingIsUnbiased) {
   }
 }
 
-TEST(Int8DeathTest, MistakesOfTheCallerStop) {
+TEST(QuantizeDeathTest, MistakesOfTheCallerStop) {
   const std::vector<float> x(9);
   std::vector<std::int8_t> codes(9), few(8);
-  std::vector<float> absmax(3), wrong(2);
-  EXPECT_DEATH(Int8Encode(kBackend, x, 0, Rounding::kNearest, kKey, codes, absmax), "check failed");
-  EXPECT_DEATH(Int8Encode(kBackend, x, 3, Rounding::kNearest, kKey, few, absmax), "check failed");
-  EXPECT_DEATH(Int8Encode(kBackend, x, 3, Rounding::kNearest, kKey, codes, wrong), "check failed");
+  std::vector<std::uint8_t> nibbles(5), few_nibbles(4);
+  std::vector<float> absmax(3), wrong(2), five(5), residual(9), short_residual(8);
+  constexpr Rounding kNearest = Rounding::kNearest;
+  EXPECT_DEATH(Int8Encode(kBackend, x, 0, kNearest, kKey, codes, absmax), "check failed");
+  EXPECT_DEATH(Int8Encode(kBackend, x, 3, kNearest, kKey, few, absmax), "check failed");
+  EXPECT_DEATH(Int8Encode(kBackend, x, 3, kNearest, kKey, codes, wrong), "check failed");
+  EXPECT_DEATH(Int8EncodeFeedback(kBackend, x, short_residual, 3, kNearest, kKey, codes, absmax),
+               "check failed");
+  EXPECT_DEATH(Int8DecodeAdd(kBackend, few, absmax, 3, 1.0F, residual), "check failed");
+  EXPECT_DEATH(Int4Encode(kBackend, x, 3, kNearest, kKey, nibbles, absmax), "check failed");
+  EXPECT_DEATH(Int4Encode(kBackend, x, 2, kNearest, kKey, few_nibbles, five), "check failed");
+  EXPECT_DEATH(Int4EncodeFeedback(kBackend, x, short_residual, 2, kNearest, kKey, nibbles, five),
+               "check failed");
+  EXPECT_DEATH(Int4Decode(kBackend, nibbles, absmax, 3, 1.0F, residual), "check failed");
 }
 
 }  // namespace

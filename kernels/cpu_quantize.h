@@ -1,0 +1,68 @@
+// Private to the cpu kernels of quantize.h and qsgd.h, which are one another with a different
+// scale and rounding: what a call is, and what the elements of a block share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/random.h"
+#include "kernels/cpu_ranges.h"
+#include "kernels/quantize.h"
+
+namespace slimgrad::kernels::cpu {
+
+struct EncodeCall {
+  const float* x;
+  float* residual;  // null without error feedback
+  std::size_t n;
+  std::size_t block;
+  float largest;  // the largest code
+  Rounding rounding;
+  RandomKey key;
+  bool stream;  // past the caches; codes begin at a multiple of 16 bytes then, as all blocks do
+  std::uint8_t* codes;
+  float* scales;
+};
+
+struct DecodeCall {
+  const std::uint8_t* codes;
+  const float* scales;
+  std::size_t n;
+  std::size_t block;
+  float largest;
+  float weight;
+  bool add;
+  bool stream;  // not with add; y begins at a multiple of 64 bytes then, as all blocks do
+  float* y;
+};
+
+// The power of two that brings a block with this scale into comfortable range, and its inverse.
+inline bool IsTiny(float scale) { return scale < 0x1p-96F; }
+inline float Power(float scale) { return IsTiny(scale) ? 0x1p64F : 1.0F; }
+inline float InversePower(float scale) { return IsTiny(scale) ? 0x1p-64F : 1.0F; }
+
+// Codes a unit of x * Power, and the reverse.
+inline float Factor(float scale, float largest) {
+  return scale == 0 ? 0.0F : largest / (scale * Power(scale));
+}
+inline float Unit(float scale, float largest) { return (scale * Power(scale)) / largest; }
+
+// The 2-norm where a sum of squares in fp32 has overflowed or may have lost bits.
+float WideNorm(const float* x, std::size_t n);
+
+// QsgdDecode and Int8Decode differ in the largest code.
+void DecodeInt8Blocks(const Backend& backend, const DecodeCall& call);
+
+// Whether the codes of a call are streamed: blocks of `block_bytes` from `codes` on.
+inline bool StreamsCodes(const void* codes, std::size_t bytes, std::size_t block_bytes) {
+  return OutgrowsCaches(bytes) && block_bytes % 16 == 0 &&
+         reinterpret_cast<std::uintptr_t>(codes) % 16 == 0;
+}
+
+// Whether results are: blocks of `block` floats from y on.
+inline bool StreamsResults(In y, std::size_t block) {
+  return OutgrowsCaches(y.size_bytes()) && block % 16 == 0 &&
+         reinterpret_cast<std::uintptr_t>(y.data()) % 64 == 0;
+}
+
+}  // namespace slimgrad::kernels::cpu

@@ -26,19 +26,26 @@ struct Cut {
 struct Bounds {
   std::int32_t lower = 0;
   std::int32_t upper = 0;
+  std::int32_t guess = kLargestMagnitude;  // between them, near it
 };
 
-// Memory for chosen elements. Loops write whole vectors: all of it may be overwritten behind the
-// elements that count, nothing beyond `room`. `count` goes on where there is no room.
+// Elements that a loop works on before it asks whether there is room for as many more, and whether
+// they come so densely that another loop is faster: they stay in the nearest cache meanwhile.
+inline constexpr std::size_t kChunk = 2048;
+
+// Room for so many entries, another chunk, and the vectors that are written over the end.
+constexpr std::size_t WithSlack(std::size_t entries) { return entries + kChunk + 64; }
+
+// Memory for chosen elements; `count` goes on where there is no room.
 struct Sink {
   std::uint32_t* indices = nullptr;
   float* values = nullptr;
   std::size_t room = 0;
+  bool stream = false;  // past the caches
   std::size_t count = 0;
-};
 
-// Room for so many, and for the vectors that are written over the end.
-constexpr std::size_t WithSlack(std::size_t entries) { return entries + 64; }
+  bool HasRoom() const { return WithSlack(count) <= room; }  // for another chunk
+};
 
 // --- select_rank_cpu.cc: selection within the caches
 
@@ -65,7 +72,7 @@ Widths WidthsOf(std::size_t n, std::size_t k);
 // probable. n > kDirectElements, k >= 1.
 Bounds SampleBounds(Scratch& scratch, In x, In residual, std::size_t k);
 
-// --- select_pass_cpu.cc: passes over a stripe of the tensor
+// --- select_pass_cpu.cc: what collects
 
 // A run of consecutive elements, and what a pass found there.
 struct Stripe {
@@ -85,16 +92,18 @@ struct Stripe {
   Cut cut = {};
   Sink out = {};
 
-  bool ListOverflowed() const { return WithSlack(list.count) > list.room; }
+  bool ListOverflowed() const { return !list.HasRoom(); }
   bool BandOverflowed() const { return WithSlack(banded) > band_room; }
 };
 
 enum class Collect : std::uint8_t { kList, kListAndBand, kBand };
 
 // One pass over a stripe of x. With a residual (else null), of residual + x, which is stored
-// there; but where elements are put on the list, those above bounds.upper leave +0 behind: no later
-// pass need come back for them.
+// there; but where elements are put on the list, those above bounds.guess leave +0 behind: few are
+// then left for Filter to put right.
 void CollectStripe(const float* x, float* residual, Bounds bounds, Collect what, Stripe& stripe);
+
+// --- select_filter_cpu.cc: what filters
 
 // Where a filter reads: n elements; their indices, or null where they are first, first + 1 ...
 struct Source {
@@ -104,9 +113,10 @@ struct Source {
   std::size_t n;
 };
 
-// Appends what the cut leaves of the source until the sink is full, and writes +0 to zero[index]
-// (unless null) for each; of a list, for those up to `upper` only.
-void Filter(const Source& source, Cut cut, float* zero, std::int32_t upper, Sink& sink);
+// Appends what the cut leaves of the source until the sink is full. Unless `residual` is null, what
+// is appended becomes +0 there; of a list it is so already above `cleared`, where other elements of
+// the list get their values back.
+void Filter(const Source& source, Cut cut, float* residual, std::int32_t cleared, Sink& sink);
 
 // --- select_exact_cpu.cc
 

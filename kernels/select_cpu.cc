@@ -43,19 +43,25 @@ void CutStripes(std::size_t n, std::span<Stripe> stripes) {
   }
 }
 
+// Whether so many chosen elements are better written past the caches.
+bool Streams(std::size_t elements) {
+  return OutgrowsCaches(elements * (sizeof(std::uint32_t) + sizeof(float)));
+}
+
 // Memory for `total` elements found. Of many stripes, most find about their share.
 void TakeLists(ScratchScope& scope, std::size_t total, std::span<Stripe> stripes) {
   const std::size_t share = stripes.size() <= 4 ? total : total / stripes.size() * 4;
   for (Stripe& stripe : stripes) {
-    const std::size_t room = WithSlack(WithSlack(std::min(share, stripe.end - stripe.begin)));
-    stripe.list = {scope.Take<std::uint32_t>(room).data(), scope.Take<float>(room).data(), room, 0};
+    const std::size_t room = WithSlack(std::min(share, stripe.end - stripe.begin));
+    stripe.list = {scope.Take<std::uint32_t>(room).data(), scope.Take<float>(room).data(), room,
+                   Streams(total)};
   }
 }
 
 // The same, but all may lie in one stripe.
 void TakeBands(ScratchScope& scope, std::size_t total, std::span<Stripe> stripes) {
   for (Stripe& stripe : stripes) {
-    stripe.band_room = WithSlack(WithSlack(std::min(total, stripe.end - stripe.begin)));
+    stripe.band_room = WithSlack(std::min(total, stripe.end - stripe.begin));
     stripe.band = scope.Take<std::int32_t>(stripe.band_room).data();
   }
 }
@@ -100,7 +106,7 @@ void Place(Cut cut, Bounds bounds, std::span<std::uint32_t> indices, Out values,
                        (cut.magnitude == bounds.lower ? stripe.ties : 0);
     stripe.cut = {cut.magnitude, std::min(equal, cut.ties)};
     const std::size_t taken = stripe.above + larger + stripe.cut.ties;
-    stripe.out = {indices.data() + placed, values.data() + placed, taken, 0};
+    stripe.out = {indices.data() + placed, values.data() + placed, taken, Streams(indices.size())};
     placed += taken;
     cut.ties -= stripe.cut.ties;
   }
@@ -170,7 +176,7 @@ class Selection {
     ForStripes([&](Stripe& stripe) {
       const Sink& list = stripe.list;
       Filter({list.values, list.indices, 0, list.count}, stripe.cut, residual_.data(),
-             bounds_.upper, stripe.out);
+             bounds_.guess, stripe.out);
     });
     return true;
   }
@@ -190,7 +196,7 @@ class Selection {
     CutStripes(x_.size(), stripes_);
     TakeBands(scope, 0, stripes_);
     const Cut cut = ExactCut(backend_, scratch_, stripes_, x_, indices_.size());
-    bounds_ = {cut.magnitude, cut.magnitude};
+    bounds_ = {cut.magnitude, cut.magnitude, cut.magnitude};
     CollectAll(Collect::kBand);
     FilterAll(cut);
   }
@@ -244,7 +250,7 @@ void CopyLists(const Backend& backend, In x, Cut cut, std::span<std::uint32_t> i
   std::size_t placed = 0;
   for (Stripe& stripe : stripes) {
     const std::size_t room = std::min(stripe.list.count, indices.size() - placed);
-    stripe.out = {indices.data() + placed, values.data() + placed, room, 0};
+    stripe.out = {indices.data() + placed, values.data() + placed, room};
     placed += room;
   }
   backend.executor->ParallelFor(stripes.size(), [&](std::size_t s) {
@@ -286,12 +292,12 @@ std::size_t ThresholdSelect(const Backend& backend, Scratch& scratch, In x, floa
   SLIMGRAD_CHECK(threshold >= 0);
   // -1 for a threshold of 0: all elements are above it.
   const std::int32_t below = (std::bit_cast<std::int32_t>(threshold) & kLargestMagnitude) - 1;
-  const Bounds bounds = {below, kLargestMagnitude};
+  const Bounds bounds = {below, kLargestMagnitude, kLargestMagnitude};
   ScratchScope scope(scratch);
   const std::span<Stripe> stripes = scope.Take<Stripe>(StripesOf(backend, x.size()));
   CutStripes(x.size(), stripes);
   if (stripes.size() == 1) {
-    stripes[0].list = {indices.data(), values.data(), indices.size(), 0};
+    stripes[0].list = {indices.data(), values.data(), indices.size(), Streams(indices.size())};
   } else {
     TakeLists(scope, indices.size(), stripes);
   }

@@ -15,12 +15,7 @@ constexpr double kDeviations = 4;
 // Added to either side, for ranks so small that deviations say little.
 constexpr double kLeastMargin = 8;
 
-// How far the number of sampled elements above a magnitude strays from the expected `rank`. A block
-// gives up to 16 hits at once: `clustering` is 1 where hits are independent, 16 where they are not.
-double Margin(double rank, double size, double clustering) {
-  const double variance = rank * std::max(0.0, 1 - rank / size) * clustering;
-  return kDeviations * std::sqrt(variance) + kLeastMargin;
-}
+double Margin(double variance) { return kDeviations * std::sqrt(variance) + kLeastMargin; }
 
 class Sample {
  public:
@@ -49,9 +44,10 @@ class Sample {
     return SelectRank(kept_.data(), kept, left).magnitude;
   }
 
-  // The mean over hits of the hits in their block: what the variance of their number is, in units
-  // of what it would be for independent ones.
-  double Clustering(std::int32_t lower) const {
+  // How far the number of elements from `lower` on may stray in a sample, squared, as the blocks
+  // show it: neighbours may be alike, so elements are no measure.
+  double VarianceOfCount(std::int32_t lower) const {
+    const double blocks = size() / kSampleBlock;
     std::uint32_t hits = 0;
     std::uint32_t squares = 0;
     for (std::size_t i = 0; i < size_; i += kSampleBlock) {
@@ -60,7 +56,7 @@ class Sample {
       hits += block;
       squares += block * block;
     }
-    return hits == 0 ? 1 : static_cast<double>(squares) / hits;
+    return std::max(0.0, squares - static_cast<double>(hits) * hits / blocks);
   }
 
  private:
@@ -93,26 +89,26 @@ double RankOf(std::size_t n, std::size_t k, double size) {
 Bounds SampleBounds(Scratch& scratch, In x, In residual, std::size_t k) {
   ScratchScope scope(scratch);
   const Sample sample(scope, x, residual);
-  const double size = sample.size();
-  const double rank = RankOf(x.size(), k, size);
-  const double margin =
-      Margin(rank, size, sample.Clustering(sample.At(std::max(1.0, std::min(size, rank)))));
-  return {rank + margin >= size ? 0 : sample.At(std::ceil(rank + margin)),
-          rank - margin < 1 ? kLargestMagnitude : sample.At(std::floor(rank - margin))};
+  const double rank = RankOf(x.size(), k, sample.size());
+  const std::int32_t guess = sample.At(std::clamp(rank, 1.0, sample.size()));
+  const double margin = Margin(sample.VarianceOfCount(guess));
+  return {rank + margin >= sample.size() ? 0 : sample.At(std::ceil(rank + margin)),
+          rank - margin < 1 ? kLargestMagnitude : sample.At(std::floor(rank - margin)), guess};
 }
 
 Widths WidthsOf(std::size_t n, std::size_t k) {
   const auto size = static_cast<double>(SampleBlocks(n) * kSampleBlock);
-  const double rank = RankOf(n, k, size);
-  // The sample's bounds stray once more as far as they are from the rank.
-  const double margin = Margin(rank, size, kSampleBlock);
-  const double lowest = std::min(size, rank + margin);
-  const double lower_margin = Margin(lowest, size, kSampleBlock);
-  const double scale = static_cast<double>(n) / size;
-  const auto elements = [&](double sampled) {
-    return std::min(n, static_cast<std::size_t>(sampled * scale));
+  // Blocks that are all hits or have none vary most.
+  const auto most = [&](double rank) {
+    return Margin(rank * std::max(0.0, 1 - rank / size) * kSampleBlock);
   };
-  return {elements(lowest + lower_margin), elements(2 * margin + 2 * lower_margin)};
+  const double rank = RankOf(n, k, size);
+  const double lowest = std::min(size, rank + most(rank));
+  const auto elements = [&](double sampled) {
+    return std::min(n, static_cast<std::size_t>(sampled * static_cast<double>(n) / size));
+  };
+  // The bounds are as far from the rank again as the rank is from what it stands for.
+  return {elements(lowest + most(lowest)), elements(2 * (most(rank) + most(lowest)))};
 }
 
 }  // namespace slimgrad::kernels::cpu

@@ -21,8 +21,9 @@ void AddScaled(const Backend& backend, In x, float weight, Out y);
 // y[i] = y[i] + x[i]; where finite terms sum to infinity, the largest finite fp32 of that sign.
 void AddSaturated(const Backend& backend, In x, Out y);
 
-// y[i] = y[i] / divisor
-void Divide(const Backend& backend, float divisor, Out y);
+// y[i] = y[i] / divisor. Returns how many of the results are NaN or infinite, which saves a
+// CountNonFinite of them.
+std::uint64_t Divide(const Backend& backend, float divisor, Out y);
 
 // How many elements are NaN or infinite; dtype F32, F16 or BF16, on the backend's device (CHECKed).
 // Reads the bits as integers: no floating-point operation, so no mode of the processor can change
@@ -33,7 +34,7 @@ namespace ref {
 void Fill(const Backend& backend, float value, Out y);
 void AddScaled(const Backend& backend, In x, float weight, Out y);
 void AddSaturated(const Backend& backend, In x, Out y);
-void Divide(const Backend& backend, float divisor, Out y);
+std::uint64_t Divide(const Backend& backend, float divisor, Out y);
 std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x);
 }  // namespace ref
 
@@ -41,7 +42,7 @@ namespace cpu {
 void Fill(const Backend& backend, float value, Out y);
 void AddScaled(const Backend& backend, In x, float weight, Out y);
 void AddSaturated(const Backend& backend, In x, Out y);
-void Divide(const Backend& backend, float divisor, Out y);
+std::uint64_t Divide(const Backend& backend, float divisor, Out y);
 std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x);
 }  // namespace cpu
 

@@ -1,67 +1,195 @@
 #include <algorithm>
 #include <atomic>
-#include <bit>
+#include <cstring>
 
 #include "core/check.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/cpu_saturate.h"
 #include "kernels/elementwise.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/elementwise_cpu.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h.
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
+
+inline constexpr std::uint32_t kF32Exponent = 0x7F800000;
+
+template <bool kStream>
+HWY_INLINE void FillWith(float value, std::size_t n, float* y) {
+  std::size_t i = kStream ? BeforeLine(y, n) : 0;
+  std::fill(y, y + i, value);
+  for (; n - i >= kLanes; i += kLanes) StoreAligned<kStream>(hn::Set(kF32, value), kF32, y + i);
+  std::fill(y + i, y + n, value);
+  if (kStream) FlushStream();
+}
+
+void FillRange(float value, std::size_t n, bool stream, float* y) {
+  stream ? FillWith<true>(value, n, y) : FillWith<false>(value, n, y);
+}
+
+void AddScaledRange(const float* HWY_RESTRICT x, std::size_t n, float weight,
+                    float* HWY_RESTRICT y) {
+  for (std::size_t i = 0; i < n; ++i) y[i] = y[i] + weight * x[i];
+}
+
+void AddSaturatedRange(const float* HWY_RESTRICT x, std::size_t n, float* HWY_RESTRICT y) {
+  std::size_t i = 0;
+  for (; n - i >= kGroup; i += kGroup) {
+    VF sum[kGroupVectors];
+    VU top = hn::Zero(kU32);
+    Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+      const std::size_t at = i + v * kLanes;
+      sum[v] = hn::LoadU(kF32, y + at) + hn::LoadU(kF32, x + at);
+      top = MaxMagnitude(top, Magnitude(sum[v]));
+    });
+    if (HWY_UNLIKELY(AnyAtLeast(top, kF32Exponent))) {
+      for (std::size_t j = i; j < i + kGroup; ++j) y[j] = SaturatedSum(y[j], x[j]);
+    } else {
+      Unroll<kGroupVectors>([&](auto v) HWY_ATTR { hn::StoreU(sum[v], kF32, y + i + v * kLanes); });
+    }
+  }
+  for (; i < n; ++i) y[i] = SaturatedSum(y[i], x[i]);
+}
+
+template <class Word>
+std::uint64_t CountOneByOne(const Word* x, std::size_t n, Word exponent) {
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    Word word;  // what lies there may be of another type
+    std::memcpy(&word, x + i, sizeof(word));
+    count += static_cast<std::uint64_t>((word & exponent) == exponent);
+  }
+  return count;
+}
+
+// How many words have all bits of the exponent set. A maximum says first whether any has: in a
+// gradient that can be used, none.
+template <class Word>
+HWY_INLINE std::uint64_t CountExponents(const Word* x, std::size_t n, Word exponent) {
+  constexpr std::size_t kPart = 1024;
+  const hn::ScalableTag<Word> d;
+  const hn::RebindToSigned<decltype(d)> signs;
+  const auto magnitude = hn::Set(d, static_cast<Word>(Word(~Word{0}) >> 1));
+  const auto below = hn::BitCast(signs, hn::Set(d, static_cast<Word>(exponent - 1)));
+  std::uint64_t count = 0;
+  std::size_t i = 0;
+  for (; n - i >= kPart; i += kPart) {
+    auto top = hn::Zero(d);
+    for (std::size_t j = 0; j < kPart; j += hn::MaxLanes(d))
+      top = hn::Max(top, hn::And(hn::LoadU(d, x + i + j), magnitude));
+    if (HWY_UNLIKELY(!hn::AllFalse(signs, hn::Gt(hn::BitCast(signs, top), below))))
+      count += CountOneByOne(x + i, kPart, exponent);
+  }
+  return count + CountOneByOne(x + i, n - i, exponent);
+}
+
+std::uint64_t CountExponents32(const std::uint32_t* x, std::size_t n, std::uint32_t exponent) {
+  return CountExponents(x, n, exponent);
+}
+
+std::uint64_t CountExponents16(const std::uint16_t* x, std::size_t n, std::uint16_t exponent) {
+  return CountExponents(x, n, exponent);
+}
+
+HWY_INLINE std::uint64_t CountQuotients(const float* y, std::size_t n) {
+  return CountOneByOne(reinterpret_cast<const std::uint32_t*>(y), n, kF32Exponent);
+}
+
+std::uint64_t DivideRange(float divisor, std::size_t n, float* y) {
+  const VF by = hn::Set(kF32, divisor);
+  std::uint64_t count = 0;
+  std::size_t i = 0;
+  for (; n - i >= kGroup; i += kGroup) {
+    VU top = hn::Zero(kU32);
+    Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+      const VF quotient = hn::LoadU(kF32, y + i + v * kLanes) / by;
+      hn::StoreU(quotient, kF32, y + i + v * kLanes);
+      top = MaxMagnitude(top, Magnitude(quotient));
+    });
+    if (HWY_UNLIKELY(AnyAtLeast(top, kF32Exponent))) count += CountQuotients(y + i, kGroup);
+  }
+  for (std::size_t j = i; j < n; ++j) y[j] = y[j] / divisor;
+  return count + CountQuotients(y + i, n - i);
+}
+
+}  // namespace slimgrad::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace slimgrad::kernels::cpu {
 namespace {
 
-// Elements whose exponent bits are all set. `Word` is read as is: no fp operation can trap, quiet
-// or flush.
-template <class Word, class Element>
-std::uint64_t CountExponent(const Backend& backend, std::span<const Element> x, Word exponent) {
+HWY_EXPORT(FillRange);
+HWY_EXPORT(AddScaledRange);
+HWY_EXPORT(AddSaturatedRange);
+HWY_EXPORT(DivideRange);
+HWY_EXPORT(CountExponents32);
+HWY_EXPORT(CountExponents16);
+
+// Adds up run(begin, end) over all ranges.
+template <class RunRange>
+std::uint64_t CountOver(const Backend& backend, std::size_t n, const RunRange& run) {
   std::atomic<std::uint64_t> total = 0;
-  ForElements(backend, x.size(), [&](std::size_t begin, std::size_t end) {
-    std::uint32_t count = 0;
-    for (std::size_t i = begin; i < end; ++i)
-      count += static_cast<std::uint32_t>((std::bit_cast<Word>(x[i]) & exponent) == exponent);
-    total.fetch_add(count, std::memory_order_relaxed);
+  ForElements(backend, n, [&](std::size_t begin, std::size_t end) {
+    const std::uint64_t count = run(begin, end);
+    if (count > 0) total.fetch_add(count, std::memory_order_relaxed);
   });
   return total;
+}
+
+// Elements are read as integers: no fp operation can trap, quiet or flush.
+template <class Word, class Count>
+std::uint64_t CountIn(const Backend& backend, const ConstView& x, Word exponent, Count count) {
+  const auto* words = static_cast<const Word*>(x.data);
+  return CountOver(backend, x.numel, [&](std::size_t begin, std::size_t end) {
+    return count(words + begin, end - begin, exponent);
+  });
 }
 
 }  // namespace
 
 void Fill(const Backend& backend, float value, Out y) {
+  const auto fill = HWY_DYNAMIC_DISPATCH(FillRange);
+  const bool stream = OutgrowsCaches(y.size_bytes());
   ForElements(backend, y.size(), [&](std::size_t begin, std::size_t end) {
-    std::fill(y.data() + begin, y.data() + end, value);
+    fill(value, end - begin, stream, y.data() + begin);
   });
 }
 
 void AddScaled(const Backend& backend, In x, float weight, Out y) {
   SLIMGRAD_CHECK(x.size() == y.size());
-  ForElements(backend, y.size(), [&, weight](std::size_t begin, std::size_t end) {
-    const float* __restrict in = x.data();
-    float* __restrict out = y.data();
-    for (std::size_t i = begin; i < end; ++i) out[i] = out[i] + weight * in[i];
+  const auto add = HWY_DYNAMIC_DISPATCH(AddScaledRange);
+  ForElements(backend, y.size(), [&](std::size_t begin, std::size_t end) {
+    add(x.data() + begin, end - begin, weight, y.data() + begin);
   });
 }
 
 void AddSaturated(const Backend& backend, In x, Out y) {
   SLIMGRAD_CHECK(x.size() == y.size());
+  const auto add = HWY_DYNAMIC_DISPATCH(AddSaturatedRange);
   ForElements(backend, y.size(), [&](std::size_t begin, std::size_t end) {
-    const float* __restrict in = x.data();
-    float* __restrict out = y.data();
-    for (std::size_t i = begin; i < end; ++i) out[i] = SaturatedSum(out[i], in[i]);
+    add(x.data() + begin, end - begin, y.data() + begin);
   });
 }
 
-void Divide(const Backend& backend, float divisor, Out y) {
-  ForElements(backend, y.size(), [&, divisor](std::size_t begin, std::size_t end) {
-    float* __restrict out = y.data();
-    for (std::size_t i = begin; i < end; ++i) out[i] = out[i] / divisor;
+std::uint64_t Divide(const Backend& backend, float divisor, Out y) {
+  const auto divide = HWY_DYNAMIC_DISPATCH(DivideRange);
+  return CountOver(backend, y.size(), [&](std::size_t begin, std::size_t end) {
+    return divide(divisor, end - begin, y.data() + begin);
   });
 }
 
 std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x) {
+  const auto count32 = HWY_DYNAMIC_DISPATCH(CountExponents32);
+  const auto count16 = HWY_DYNAMIC_DISPATCH(CountExponents16);
   switch (x.dtype) {
-    case DType::kF32: return CountExponent<std::uint32_t>(backend, x.As<float>(), 0x7F800000);
-    case DType::kF16: return CountExponent<std::uint16_t>(backend, x.As<half_bits>(), 0x7C00);
-    case DType::kBF16: return CountExponent<std::uint16_t>(backend, x.As<bfloat16_bits>(), 0x7F80);
+    case DType::kF32: return CountIn<std::uint32_t>(backend, x, 0x7F800000, count32);
+    case DType::kF16: return CountIn<std::uint16_t>(backend, x, 0x7C00, count16);
+    case DType::kBF16: return CountIn<std::uint16_t>(backend, x, 0x7F80, count16);
     default:
       SLIMGRAD_CHECK(x.dtype == DType::kF32 || x.dtype == DType::kF16 || x.dtype == DType::kBF16);
       return 0;
@@ -69,3 +197,4 @@ std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x) {
 }
 
 }  // namespace slimgrad::kernels::cpu
+#endif  // HWY_ONCE

@@ -28,8 +28,13 @@ void AddSaturated(const Backend&, In x, Out y) {
   }
 }
 
-void Divide(const Backend&, float divisor, Out y) {
-  for (float& element : y) element = element / divisor;
+std::uint64_t Divide(const Backend&, float divisor, Out y) {
+  std::uint64_t count = 0;
+  for (float& element : y) {
+    element = element / divisor;
+    if (!std::isfinite(element)) ++count;
+  }
+  return count;
 }
 
 std::uint64_t CountNonFinite(const Backend&, const ConstView& x) {

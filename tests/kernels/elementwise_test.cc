@@ -53,8 +53,7 @@ void ExpectRefAgrees(In x, const Backend& backend = kBackend) {
     cpu::AddSaturated(backend, x, y);
     ref::AddSaturated(kBackend, x, expected);
     EXPECT_TRUE(SameBits(y, expected));
-    cpu::Divide(backend, 3.0F, y);
-    ref::Divide(kBackend, 3.0F, expected);
+    EXPECT_EQ(cpu::Divide(backend, 3.0F, y), ref::Divide(kBackend, 3.0F, expected));
     EXPECT_TRUE(SameBits(y, expected));
     cpu::Fill(backend, weight, y);
     ref::Fill(kBackend, weight, expected);
@@ -71,6 +70,33 @@ TEST(ElementwiseTest, ThreadsChangeNothing) {
   ExpectRefAgrees(MakeInput(Pattern::kExponents, kManyTasks), threads.backend());
 }
 
+TEST(ElementwiseTest, StreamedOutputsAreTheSame) {
+  FourThreads threads;
+  for (std::size_t offset : {0, 1, 7}) {
+    std::vector<float> y(kStreamed, 2.0F), expected(kStreamed, 2.0F);
+    cpu::Fill(threads.backend(), -0.0F, Out(y).subspan(offset));
+    ref::Fill(kBackend, -0.0F, Out(expected).subspan(offset));
+    EXPECT_TRUE(SameBits(y, expected));
+  }
+}
+
+// At every place of a group and of what is left over, alone and beside others.
+TEST(ElementwiseTest, SaturatesAndCountsAtEveryPlace) {
+  constexpr std::size_t kN = 150;
+  for (std::size_t at = 0; at < kN; ++at) {
+    std::vector<float> x(kN, 1.0F), y(kN, 1.0F), expected(kN, 2.0F);
+    x[at] = y[at] = expected[at] = -kMaxFloat;
+    AddSaturated(kBackend, x, y);
+    EXPECT_TRUE(SameBits(y, expected)) << at;
+    EXPECT_EQ(Divide(kBackend, 2.0F, y), 0U);
+    EXPECT_EQ(CountNonFinite(kBackend, In(y)), 0U);
+    EXPECT_EQ(Divide(kBackend, 0x1p-20F, y), 1U) << at;
+    EXPECT_EQ(CountNonFinite(kBackend, In(y)), 1U) << at;
+    y.front() = kNan;
+    EXPECT_EQ(Divide(kBackend, 2.0F, y), at == 0 ? 1U : 2U) << at;
+  }
+}
+
 TEST(ElementwiseTest, CountsNansAndInfinities) {
   const std::vector<float> x = {0.0F,      kInf,        -kInf,     kNan, FromBits(0xFF800001),
                                 kMaxFloat, FromBits(1), -kMaxFloat};
@@ -84,6 +110,12 @@ TEST(ElementwiseTest, CountsNansAndInfinities) {
 TEST(ElementwiseTest, CountsInEveryCodeOf16Bits) {
   std::vector<std::uint16_t> codes(65536);
   for (std::uint32_t code = 0; code < 65536; ++code) codes[code] = static_cast<std::uint16_t>(code);
+  for (std::size_t n : {0, 1, 1023, 1024, 1025, 40000}) {
+    // From an odd element on: half of a word of the other widths.
+    const ConstView half(codes.data() + 30001, std::min<std::size_t>(n, 35535), DType::kF16,
+                         Device::kCpu);
+    EXPECT_EQ(cpu::CountNonFinite(kBackend, half), ref::CountNonFinite(kBackend, half)) << n;
+  }
   const ConstView half(codes.data(), codes.size(), DType::kF16, Device::kCpu);
   const ConstView brain(codes.data(), codes.size(), DType::kBF16, Device::kCpu);
   EXPECT_EQ(CountNonFinite(kBackend, half), 2U * 1024);
@@ -101,6 +133,7 @@ TEST(ElementwiseTest, CountsAcrossTasks) {
   EXPECT_EQ(expected, (kManyTasks - 1) / 997 + 2);
   EXPECT_EQ(CountNonFinite(kBackend, In(x)), expected);
   EXPECT_EQ(CountNonFinite(threads.backend(), In(x)), expected);
+  EXPECT_EQ(Divide(threads.backend(), 2.0F, x), expected);
 }
 
 TEST(ElementwiseDeathTest, MistakesOfTheCallerStop) {

@@ -10,36 +10,62 @@
 namespace slimgrad {
 namespace {
 
-struct OneBit {
-  std::size_t block;
+class OneBit {
+ public:
+  explicit OneBit(std::size_t elements) : block_(elements) {}
 
   Result<Plan> MakePlan(const TensorSpec& tensor) const {
     const std::size_t n = tensor.numel();
-    const std::size_t levels = SectionBytesOf<float>(kernels::BlockCount(n, block));
+    const std::size_t levels = SectionBytesOf<float>(kernels::BlockCount(n, block_));
     Traits traits = {.fixed_size = true};
     // At least as good as one mean magnitude a block: |x|_1^2 / (m |x|^2) >= 1 / m for a block of
     // m.
-    if (n > 0) traits.delta = 1.0 / static_cast<double>(std::min(block, n)) * 0.999;
+    if (n > 0) traits.delta = 1.0 / static_cast<double>(std::min(block_, n)) * 0.999;
     return Plan{
         .rounds = {Round::Gather(SectionBytesOf<std::uint8_t>(kernels::BitBytes(n)) + 2 * levels)},
         .traits = traits};
   }
   void Encode(In x, const Context& context, Payload& payload) const {
-    const std::size_t blocks = kernels::BlockCount(x.size(), block);
-    const auto bits = payload.Add<std::uint8_t>(Tag::kBits, kernels::BitBytes(x.size()));
-    const Out positive = payload.Add<float>(Tag::kPositive, blocks);
-    kernels::OneBitEncode(context.backend, x, block, bits, positive,
-                          payload.Add<float>(Tag::kNegative, blocks));
+    const auto [bits, positive, negative] = AddSections(x.size(), payload);
+    kernels::OneBitEncode(context.backend, x, block_, bits, positive, negative);
+  }
+  void EncodeFeedback(In x, Out residual, const Context& context, Payload& payload) const {
+    const auto [bits, positive, negative] = AddSections(x.size(), payload);
+    kernels::OneBitEncodeFeedback(context.backend, x, residual, block_, bits, positive, negative);
   }
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
-    const std::size_t blocks = kernels::BlockCount(y.size(), block);
+    return DecodeBy(kernels::OneBitDecodeAdd, payload, context, weight, y);
+  }
+  Status Decode(const PayloadView& payload, const Context& context, float weight, Out y) const {
+    return DecodeBy(kernels::OneBitDecode, payload, context, weight, y);
+  }
+
+ private:
+  struct Sections {
+    std::span<std::uint8_t> bits;
+    Out positive, negative;
+  };
+  Sections AddSections(std::size_t n, Payload& payload) const {
+    const std::size_t blocks = kernels::BlockCount(n, block_);
+    Sections sections;
+    sections.bits = payload.Add<std::uint8_t>(Tag::kBits, kernels::BitBytes(n));
+    sections.positive = payload.Add<float>(Tag::kPositive, blocks);
+    sections.negative = payload.Add<float>(Tag::kNegative, blocks);
+    return sections;
+  }
+  template <class Kernel>
+  Status DecodeBy(Kernel kernel, const PayloadView& payload, const Context& context, float weight,
+                  Out y) const {
+    const std::size_t blocks = kernels::BlockCount(y.size(), block_);
     SLIMGRAD_ASSIGN_OR_RETURN(const auto bits,
                               payload.Get<std::uint8_t>(Tag::kBits, kernels::BitBytes(y.size())));
     SLIMGRAD_ASSIGN_OR_RETURN(const In positive, payload.Get<float>(Tag::kPositive, blocks));
     SLIMGRAD_ASSIGN_OR_RETURN(const In negative, payload.Get<float>(Tag::kNegative, blocks));
-    kernels::OneBitDecodeAdd(context.backend, bits, positive, negative, block, weight, y);
+    kernel(context.backend, bits, positive, negative, block_, weight, y);
     return {};
   }
+
+  std::size_t block_;
 };
 
 SLIMGRAD_METHOD(one_bit) {
@@ -49,7 +75,7 @@ SLIMGRAD_METHOD(one_bit) {
               "elements that share two levels")},
           .example = "one_bit(block=4096)",
           .make = [](const Arguments& a) -> Result<Compressor> {
-            return Compressor(OneBit{a.Size("block")});
+            return Compressor(OneBit(a.Size("block")));
           }};
 }
 

@@ -80,22 +80,10 @@ class PowerSgd {
       kernels::Copy(backend, mean, average);
       return {};
     }
-    if (round == 0) {
-      SLIMGRAD_ASSIGN_OR_RETURN(const In p, inbox.payloads[0].Get<float>(Tag::kValue, rows * rank));
-      kernels::Copy(backend, p, state.p.span());
-      kernels::Orthonormalize(backend, *context.scratch, rows, rank,
-                              context.SharedKey("power_sgd.p"), state.p.span());
-      return {};
-    }
-    SLIMGRAD_ASSIGN_OR_RETURN(const In q, inbox.payloads[0].Get<float>(Tag::kValue, cols * rank));
-    kernels::Copy(backend, q, state.q.span());
-    kernels::Copy(backend, q, state.warm.span());
-    kernels::Orthonormalize(backend, *context.scratch, cols, rank, context.SharedKey("power_sgd.q"),
-                            state.warm.span());
-    if (average.empty()) return {};
-    kernels::Fill(backend, 0.0F, average);
-    kernels::AddOuter(backend, *context.scratch, state.p.span(), state.q.span(), rows, cols, rank,
-                      1.0F, average);
+    SLIMGRAD_RETURN_IF_ERROR(TakeFactor(round, inbox, state, context));
+    if (round == 0 || average.empty()) return {};
+    kernels::Outer(backend, *context.scratch, state.p.span(), state.q.span(), rows, cols, rank,
+                   average);
     return {};
   }
 
@@ -112,7 +100,46 @@ class PowerSgd {
     return {};
   }
 
+  void SendFeedback(int round, In x, Out residual, State& state, const Context& context,
+                    Payload& payload) const {
+    const auto [rows, cols, rank] = state.shape;
+    if (round == 0 && rank > 0) {
+      kernels::MultiplyRightFeedback(context.backend, *context.scratch, x, residual, rows, cols,
+                                     state.warm.span(), rank,
+                                     payload.Add<float>(Tag::kValue, rows * rank));
+      return;
+    }
+    if (round == 0) kernels::AddSaturated(context.backend, x, residual);
+    Send(round, residual, state, context, payload);
+  }
+
+  Status ReceiveFeedback(int round, bool last, const Inbox& inbox, State& state,
+                         const Context& context, Out residual, Out average) const {
+    const auto [rows, cols, rank] = state.shape;
+    if (!last || rank == 0 || average.empty()) {
+      SLIMGRAD_RETURN_IF_ERROR(Receive(round, inbox, state, context, average));
+      return last ? SubtractSent(inbox.own, state, context, residual) : Status();
+    }
+    SLIMGRAD_RETURN_IF_ERROR(TakeFactor(round, inbox, state, context));
+    kernels::OuterFeedback(context.backend, *context.scratch, state.p.span(), state.q.span(), rows,
+                           cols, rank, average, residual);
+    return {};
+  }
+
  private:
+  // The averaged factor of a round: P, orthonormalised, or Q, from which the next step starts.
+  Status TakeFactor(int round, const Inbox& inbox, State& state, const Context& context) const {
+    const auto [rows, cols, rank] = state.shape;
+    const Out basis = round == 0 ? state.p.span() : state.warm.span();
+    SLIMGRAD_ASSIGN_OR_RETURN(const In mean,
+                              inbox.payloads[0].Get<float>(Tag::kValue, basis.size()));
+    kernels::Copy(context.backend, mean, basis);
+    if (round > 0) kernels::Copy(context.backend, mean, state.q.span());
+    kernels::Orthonormalize(context.backend, *context.scratch, round == 0 ? rows : cols, rank,
+                            context.SharedKey(round == 0 ? "power_sgd.p" : "power_sgd.q"), basis);
+    return {};
+  }
+
   Shape ShapeOf(const TensorSpec& tensor) const {
     const std::size_t n = tensor.numel();
     if (tensor.shape.size() < 2 || n == 0) return {};

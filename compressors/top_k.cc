@@ -42,11 +42,25 @@ struct TopK {
     kernels::TopK(context.backend, *context.scratch, x, indices,
                   payload.Add<float>(Tag::kValue, k));
   }
+  void EncodeFeedback(In x, Out residual, const Context& context, Payload& payload) const {
+    const std::size_t k = KeptOf(x.size());
+    const auto indices = payload.Add<std::uint32_t>(Tag::kIndex, k);
+    kernels::TopKFeedback(context.backend, *context.scratch, x, residual, indices,
+                          payload.Add<float>(Tag::kValue, k));
+  }
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
+    return DecodeBy(kernels::ScatterAdd, payload, context, weight, y);
+  }
+  Status Decode(const PayloadView& payload, const Context& context, float weight, Out y) const {
+    return DecodeBy(kernels::Scatter, payload, context, weight, y);
+  }
+  template <class Kernel>
+  Status DecodeBy(Kernel kernel, const PayloadView& payload, const Context& context, float weight,
+                  Out y) const {
     const std::size_t k = KeptOf(y.size());
     SLIMGRAD_ASSIGN_OR_RETURN(const auto indices, payload.Get<std::uint32_t>(Tag::kIndex, k));
     SLIMGRAD_ASSIGN_OR_RETURN(const In values, payload.Get<float>(Tag::kValue, k));
-    return kernels::ScatterAdd(context.backend, indices, values, weight, y);
+    return kernel(context.backend, indices, values, weight, y);
   }
 
   static constexpr std::size_t kMaxElements = std::size_t{1} << 32;

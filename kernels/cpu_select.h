@@ -3,6 +3,7 @@
 // Magnitudes are the 31 bits below the sign, as signed integers; -1 is below all of them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -46,6 +47,25 @@ struct Sink {
 
   bool HasRoom() const { return WithSlack(count) <= room; }  // for another chunk
 };
+
+// For each mask of 4 or 8 lanes, the lanes that are set, in order, then whatever: as bytes of lanes
+// of 4 bytes, and as lanes. Highway's own tables are copied to the stack in each call.
+inline constexpr auto kBytesOfMask = [] {
+  std::array<std::array<std::uint8_t, 16>, 16> table = {};
+  for (unsigned mask = 0; mask < 16; ++mask)
+    for (unsigned lane = 0, to = 0; lane < 4; ++lane)
+      if ((mask >> lane & 1) != 0)
+        for (unsigned byte = 0; byte < 4; ++byte)
+          table[mask][to++] = static_cast<std::uint8_t>(4 * lane + byte);
+  return table;
+}();
+inline constexpr auto kLanesOfMask = [] {
+  std::array<std::array<std::uint8_t, 8>, 256> table = {};
+  for (unsigned mask = 0; mask < 256; ++mask)
+    for (unsigned lane = 0, to = 0; lane < 8; ++lane)
+      if ((mask >> lane & 1) != 0) table[mask][to++] = static_cast<std::uint8_t>(lane);
+  return table;
+}();
 
 // --- select_rank_cpu.cc: selection within the caches
 

@@ -7,6 +7,8 @@
 #define SLIMGRAD_KERNELS_SELECT_INL_H_
 #endif
 
+#include <bit>
+
 #include "kernels/cpu_select.h"
 #include "kernels/simd-inl.h"
 
@@ -33,6 +35,39 @@ HWY_INLINE bool AnyAbove(VI top, std::int32_t limit) {
 
 HWY_INLINE VU IndicesFrom(std::uint32_t first) { return hn::Iota(kU32, 0) + hn::Set(kU32, first); }
 
+// Moves the lanes of a mask to the front, of several vectors.
+class Compressor {
+ public:
+  HWY_INLINE explicit Compressor(MI mask) : mask_(mask) {
+    if constexpr (kLanes <= 8) {
+      std::uint64_t bits = 0;
+      hn::StoreMaskBits(kI32, mask, reinterpret_cast<std::uint8_t*>(&bits));
+      bits_ = static_cast<std::size_t>(bits);
+    }
+  }
+
+  HWY_INLINE std::size_t count() const {
+    if constexpr (kLanes <= 8) return static_cast<std::size_t>(std::popcount(bits_));
+    return hn::CountTrue(kI32, mask_);
+  }
+  HWY_INLINE VI operator()(VI x) const {
+    if constexpr (kLanes == 4) {
+      const hn::Repartition<std::uint8_t, DI> u8;
+      return hn::TableLookupBytes(x, hn::BitCast(kI32, hn::LoadU(u8, kBytesOfMask[bits_].data())));
+    } else if constexpr (kLanes == 8) {
+      const hn::Rebind<std::uint8_t, DI> u8;
+      const VI lanes = hn::PromoteTo(kI32, hn::LoadU(u8, kLanesOfMask[bits_].data()));
+      return hn::TableLookupLanes(x, hn::IndicesFromVec(kI32, lanes));
+    } else {
+      return hn::Compress(x, mask_);
+    }
+  }
+
+ private:
+  MI mask_;
+  std::size_t bits_ = 0;
+};
+
 // Where the chosen elements of a chunk are written: a whole vector each time, whatever is behind.
 struct Writer {
   std::uint32_t* HWY_RESTRICT indices;
@@ -40,11 +75,10 @@ struct Writer {
   std::size_t count = 0;
 
   HWY_INLINE void Put(VU index, VF x, MI take) {
-    const VI chosen_index = hn::Compress(hn::BitCast(kI32, index), take);
-    const VI chosen = hn::Compress(hn::BitCast(kI32, x), take);
-    hn::StoreU(hn::BitCast(kU32, chosen_index), kU32, indices + count);
-    hn::StoreU(hn::BitCast(kF32, chosen), kF32, values + count);
-    count += hn::CountTrue(kI32, take);
+    const Compressor compress(take);
+    hn::StoreU(hn::BitCast(kU32, compress(hn::BitCast(kI32, index))), kU32, indices + count);
+    hn::StoreU(hn::BitCast(kF32, compress(hn::BitCast(kI32, x))), kF32, values + count);
+    count += compress.count();
   }
 };
 

@@ -37,7 +37,7 @@ struct Chunk {
 
 struct Found {
   Writer writer;
-  std::size_t ties = 0;
+  VI ties = hn::Zero(kI32);  // by lane
 };
 
 // The largest magnitudes of each unit of a group.
@@ -77,6 +77,12 @@ HWY_INLINE Tops ReadGroup(Chunk chunk, std::size_t i) {
   return tops;
 }
 
+// Counts by lane: a lane that is true is -1.
+HWY_INLINE VI CountIn(VI counts, MI mask) { return counts - hn::VecFromMask(kI32, mask); }
+HWY_INLINE std::size_t SumOf(VI counts) {
+  return static_cast<std::size_t>(hn::GetLane(hn::SumOfLanes(kI32, counts)));
+}
+
 // Writes those of a unit that are above the lower bound. With feedback, and while all fit in the
 // list, clears those above the guess.
 template <bool kFeedback>
@@ -84,7 +90,7 @@ HWY_INLINE void PutUnit(Chunk chunk, std::size_t i, std::int32_t clear_above, Fo
   for (std::size_t end = i + kUnit; i < end; i += kLanes) {
     const VF x = hn::LoadU(kF32, (kFeedback ? chunk.residual : chunk.x) + i);
     const VI m = MagnitudeOf(x);
-    found.ties += hn::CountTrue(kI32, hn::Eq(m, hn::Set(kI32, chunk.bounds.lower)));
+    found.ties = CountIn(found.ties, hn::Eq(m, hn::Set(kI32, chunk.bounds.lower)));
     found.writer.Put(IndicesFrom(chunk.index + static_cast<std::uint32_t>(i)), x,
                      hn::Gt(m, hn::Set(kI32, chunk.bounds.lower)));
     if constexpr (kFeedback) {
@@ -138,21 +144,21 @@ HWY_INLINE void AppendToBand(const float* HWY_RESTRICT at, std::size_t n, Bounds
   const VI upper = hn::Set(kI32, bounds.upper);
   std::int32_t* HWY_RESTRICT band = stripe.band;
   std::size_t banded = stripe.banded;
-  std::size_t above_count = 0;
-  std::size_t ties = 0;
+  VI above_count = hn::Zero(kI32);
+  VI ties = hn::Zero(kI32);
   for (std::size_t i = 0; i < n; i += kLanes) {
     const VI m = MagnitudeAt(at + i);
     const MI valid = hn::FirstN(kI32, n - i);
     const MI above = hn::And(valid, hn::Gt(m, upper));
-    const MI within = hn::And(valid, hn::AndNot(above, hn::Gt(m, lower)));
-    hn::StoreU(hn::Compress(m, within), kI32, band + banded);
-    banded += hn::CountTrue(kI32, within);
-    above_count += hn::CountTrue(kI32, above);
-    if constexpr (kTies) ties += hn::CountTrue(kI32, hn::And(valid, hn::Eq(m, lower)));
+    const Compressor compress(hn::And(valid, hn::AndNot(above, hn::Gt(m, lower))));
+    hn::StoreU(compress(m), kI32, band + banded);
+    banded += compress.count();
+    above_count = CountIn(above_count, above);
+    if constexpr (kTies) ties = CountIn(ties, hn::And(valid, hn::Eq(m, lower)));
   }
   stripe.banded = banded;
-  stripe.above += above_count;
-  stripe.ties += ties;
+  stripe.above += SumOf(above_count);
+  stripe.ties += SumOf(ties);
 }
 
 // `hits` are those of the last chunk.
@@ -161,11 +167,11 @@ HWY_INLINE void CollectList(const Chunk& chunk, bool band, std::size_t& hits, Si
                             Stripe& stripe) {
   const std::int32_t clear_above = list.sink().HasRoom() ? chunk.bounds.guess : kLargestMagnitude;
   Found found = PutChunk<kFeedback>(chunk, hits, clear_above, {list.Next()});
-  if (chunk.bounds.lower == 0) found.ties -= chunk.padding;
+  stripe.ties += SumOf(found.ties);
+  if (chunk.bounds.lower == 0) stripe.ties -= chunk.padding;
   if (chunk.bounds.lower < 0) found.writer.count -= chunk.padding;
   if (band) AppendToBand<false>(found.writer.values, found.writer.count, chunk.bounds, stripe);
   hits = found.writer.count;
-  stripe.ties += found.ties;
   list.Take(found.writer.count);
 }
 

@@ -10,12 +10,10 @@
 #define HWY_TARGET_INCLUDE "kernels/select_rank_cpu.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
-#include "kernels/simd-inl.h"
+#include "kernels/select-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
-
-using VI = hn::Vec<DI>;
 
 Bounds RangeOf(const std::int32_t* magnitudes, std::size_t n) {
   std::int32_t lower = kLargestMagnitude;
@@ -35,10 +33,9 @@ std::size_t Keep(const std::int32_t* from, std::size_t n, Bounds bounds, std::in
   std::size_t i = 0;
   for (; n - i >= kLanes; i += kLanes) {
     const VI m = hn::LoadU(kI32, from + i);
-    const auto within = hn::AndNot(hn::Gt(m, upper), hn::Gt(m, lower));
-    if (hn::AllFalse(kI32, within)) continue;
-    hn::StoreU(hn::Compress(m, within), kI32, to + kept);
-    kept += hn::CountTrue(kI32, within);
+    const Compressor compress(hn::AndNot(hn::Gt(m, upper), hn::Gt(m, lower)));
+    hn::StoreU(compress(m), kI32, to + kept);
+    kept += compress.count();
   }
   for (; i < n; ++i)
     if (bounds.lower <= from[i] && from[i] <= bounds.upper) to[kept++] = from[i];

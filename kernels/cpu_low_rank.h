@@ -39,6 +39,31 @@ Planes ToPlanes(const Backend& backend, ScratchScope& scope, In factor, std::siz
 void FactorToPlanes(const float* factor, std::size_t count, std::size_t rank, Planes planes);
 void PlanesToFactor(Planes planes, std::size_t count, std::size_t rank, float* factor);
 
+// Fetches rows into the second cache, in the order of memory, while those before them are worked
+// on: loops that take several rows at a time go along too many short pieces for the processor to
+// foresee.
+class RowsAhead {
+ public:
+  // The first `cols` elements of rows that lie `stride` apart.
+  RowsAhead(const float* rows, std::size_t stride, std::size_t cols)
+      : row_(rows), stride_(stride), cols_(cols) {}
+
+  void Fetch(std::size_t groups) {
+    for (; groups > 0; --groups) {
+      for (std::size_t line = 0; line < kPlaneGroup; line += 64 / sizeof(float))
+        __builtin_prefetch(row_ + col_ + line, 0, 2);
+      col_ += kPlaneGroup;
+      if (col_ >= cols_) row_ += stride_, col_ = 0;
+    }
+  }
+
+ private:
+  const float* row_;
+  std::size_t stride_;
+  std::size_t cols_;
+  std::size_t col_ = 0;
+};
+
 bool AllFinite(std::span<const float> values);
 
 // Sum of a[i * a_step] * b[i * b_step] for i < n, ascending, in fp64; then to fp32, saturating.

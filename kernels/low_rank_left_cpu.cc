@@ -36,10 +36,10 @@ namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
 // Rows that are added while sums stay in registers, and how many sums of vectors that are.
 inline constexpr std::size_t kBlockRows = 8;
-inline constexpr std::size_t kSums = kLanes == 16 ? 16 : 8;
+inline constexpr std::size_t kSums = 8;
 
 // sums[r] += the rows of m, a group of columns, each times its entry of column r of p.
-template <std::size_t kRank, bool kPrefetch>
+template <std::size_t kRank>
 HWY_INLINE void AddRows(const float* HWY_RESTRICT m, std::size_t m_stride, std::size_t rows,
                         const float* HWY_RESTRICT p, std::size_t rank, Planes to) {
   constexpr std::size_t kVectors = std::min(kGroupVectors, kSums / kRank);
@@ -51,11 +51,8 @@ HWY_INLINE void AddRows(const float* HWY_RESTRICT m, std::size_t m_stride, std::
     });
     for (std::size_t i = 0; i < rows; ++i) {
       VF entry[kVectors];
-      Unroll<kVectors>([&](auto v) HWY_ATTR {
-        const float* from = m + i * m_stride + at + v * kLanes;
-        entry[v] = hn::LoadU(kF32, from);
-        if (kPrefetch) hwy::Prefetch(from + kBlockRows * m_stride);
-      });
+      Unroll<kVectors>(
+          [&](auto v) HWY_ATTR { entry[v] = hn::LoadU(kF32, m + i * m_stride + at + v * kLanes); });
       Unroll<kRank>([&](auto r) HWY_ATTR {
         const VF factor = hn::Set(kF32, p[i * rank + r]);
         Unroll<kVectors>([&](auto v) HWY_ATTR {
@@ -73,12 +70,9 @@ HWY_INLINE void AddRowsToAll(const float* m, std::size_t m_stride, std::size_t r
                              std::size_t rank, Planes sums) {
   std::size_t r = 0;
   const auto slice = [&] { return Planes{sums.at + r * sums.stride, sums.stride}; };
-  if (rank >= 4) {
-    AddRows<4, true>(m, m_stride, rows, p, rank, slice());
-    for (r = 4; rank - r >= 4; r += 4) AddRows<4, false>(m, m_stride, rows, p + r, rank, slice());
-  }
-  if (rank - r >= 2) AddRows<2, true>(m, m_stride, rows, p + r, rank, slice()), r += 2;
-  if (rank - r >= 1) AddRows<1, true>(m, m_stride, rows, p + r, rank, slice());
+  for (; rank - r >= 4; r += 4) AddRows<4>(m, m_stride, rows, p + r, rank, slice());
+  if (rank - r >= 2) AddRows<2>(m, m_stride, rows, p + r, rank, slice()), r += 2;
+  if (rank - r >= 1) AddRows<1>(m, m_stride, rows, p + r, rank, slice());
 }
 
 // The columns of a matrix that has less than a group of them.
@@ -103,8 +97,13 @@ void WideSums(const ColumnTile& tile) {
       AddRowsToAll(m + col, tile.m_stride, rows, p, tile.rank,
                    {tile.sums.at + sum, tile.sums.stride});
     };
+    const std::size_t next = std::min(rows, tile.rows - row - rows);
+    RowsAhead ahead(m + next * tile.m_stride, tile.m_stride, tile.cols);
     std::size_t j = 0;
-    for (; tile.cols - j >= kGroup; j += kGroup) add(static_cast<std::ptrdiff_t>(j), j);
+    for (; tile.cols - j >= kGroup; j += kGroup) {
+      ahead.Fetch(rows);
+      add(static_cast<std::ptrdiff_t>(j), j);
+    }
     if (j < tile.cols)
       add(static_cast<std::ptrdiff_t>(tile.cols) - static_cast<std::ptrdiff_t>(kGroup), j);
   }
@@ -133,11 +132,12 @@ namespace {
 
 HWY_EXPORT(TileSums);
 
-// Columns a task: an eighth, to share them evenly among up to as many threads, in whole groups; but
-// not more than leave their sums in the second cache.
-std::size_t TileCols(std::size_t cols) {
-  constexpr std::size_t kMost = 2048;
-  return std::min(kMost, (cols / 8 / kPlaneGroup + 1) * kPlaneGroup);
+// Columns a task, in whole groups: their sums are the same however columns are cut. Few tasks,
+// since long rows are read faster; but not more columns than leave their sums in the second cache.
+std::size_t TileCols(const Backend& backend, std::size_t cols) {
+  constexpr std::size_t kMost = 8192;
+  const auto threads = static_cast<std::size_t>(backend.executor->concurrency());
+  return std::min(kMost, (cols / threads / kPlaneGroup + 1) * kPlaneGroup);
 }
 
 }  // namespace
@@ -150,7 +150,7 @@ void MultiplyLeft(const Backend& backend, Scratch& scratch, In m, std::size_t ro
   const std::size_t stride = PlaneStride(cols);
   float* sums = scope.Take<float>(stride * rank).data();
   const auto tile_sums = HWY_DYNAMIC_DISPATCH(TileSums);
-  ForRanges(backend, cols, TileCols(cols), [&](std::size_t begin, std::size_t end) {
+  ForRanges(backend, cols, TileCols(backend, cols), [&](std::size_t begin, std::size_t end) {
     const std::size_t count = end - begin;
     const Planes planes = {sums + begin, stride};
     const std::size_t rest_at = tile_sums({.m = m.data() + begin,

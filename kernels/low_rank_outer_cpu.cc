@@ -37,8 +37,8 @@ struct OuterRows {
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
-// Columns for which all rows of a task are done before the next: their planes stay in the caches.
-inline constexpr std::size_t kStrip = 1024;
+// Rows that go along together, so that planes of q come from the second cache once for all of them.
+inline constexpr std::size_t kBlockRows = 4;
 
 // What a group of entries is for.
 template <bool kSetEntries, bool kStreamEntries, bool kAddEntries>
@@ -100,46 +100,60 @@ HWY_INLINE void OuterPart(const float* p, Planes q, std::size_t rank, float weig
   if constexpr (Use::kAdd) to_add.CopyTo(add, count);
 }
 
-// Columns [begin, end) of a row.
+// The group of row `row` that begins at column j, and a part of one.
 template <class Use, std::size_t kRank>
-HWY_INLINE void OuterSegment(const OuterRows& rows, std::size_t row, std::size_t begin,
-                             std::size_t end) {
-  const float* p = rows.p + row * rows.rank;
-  float* set = Use::kSet ? rows.set + row * rows.cols : nullptr;
-  float* add = Use::kAdd ? rows.add + row * rows.cols : nullptr;
-  const auto plane = [&](std::size_t j) { return Planes{rows.q.at + j, rows.q.stride}; };
-  const auto part = [&](std::size_t j, std::size_t count) HWY_ATTR {
-    OuterPart<Use, kRank>(p, plane(j), rows.rank, rows.weight, count, set + j, add + j);
-  };
-  std::size_t j = begin;
-  if (Use::kStream) j += BeforeLine(set + begin, end - begin);
-  if (j > begin) part(begin, j - begin);
-  for (; end - j >= kGroup; j += kGroup)
-    OuterGroup<Use, kRank>(p, plane(j), rows.rank, rows.weight, set + j, add + j);
-  if (j < end) part(j, end - j);
+HWY_INLINE void GroupAt(const OuterRows& all, std::size_t row, std::size_t j) {
+  const std::size_t at = row * all.cols + j;
+  OuterGroup<Use, kRank>(all.p + row * all.rank, {all.q.at + j, all.q.stride}, all.rank, all.weight,
+                         Use::kSet ? all.set + at : nullptr, Use::kAdd ? all.add + at : nullptr);
 }
 
-// Strips begin at whole lines of each row's output.
 template <class Use, std::size_t kRank>
-void OuterStrips(const OuterRows& rows) {
-  for (std::size_t strip = 0; strip < rows.cols; strip += kStrip) {
-    for (std::size_t row = 0; row < rows.rows; ++row) {
-      const std::size_t shift = Use::kStream ? BeforeLine(rows.set + row * rows.cols, kGroup) : 0;
-      const std::size_t begin = strip == 0 ? 0 : std::min(strip + shift, rows.cols);
-      const std::size_t end = std::min(strip + kStrip + shift, rows.cols);
-      OuterSegment<Use, kRank>(rows, row, begin, end);
-    }
+void PartAt(const OuterRows& all, std::size_t row, std::size_t j, std::size_t count) {
+  const std::size_t at = row * all.cols + j;
+  OuterPart<Use, kRank>(all.p + row * all.rank, {all.q.at + j, all.q.stride}, all.rank, all.weight,
+                        count, Use::kSet ? all.set + at : nullptr,
+                        Use::kAdd ? all.add + at : nullptr);
+}
+
+template <class Use, std::size_t kRank, std::size_t kRows>
+HWY_INLINE void OuterBlock(const OuterRows& all, std::size_t row) {
+  std::size_t at[kRows] = {};  // columns done, of each row: groups begin at its own lines
+  std::size_t groups = all.cols / kGroup;
+  for (std::size_t i = 0; i < kRows && Use::kStream; ++i) {
+    at[i] = BeforeLine(all.set + (row + i) * all.cols, all.cols);
+    if (at[i] > 0) PartAt<Use, kRank>(all, row + i, 0, at[i]);
+    groups = std::min(groups, (all.cols - at[i]) / kGroup);
   }
+  const std::size_t next = row + std::min(2 * kRows, all.rows - row) - kRows;
+  RowsAhead ahead(all.add + (Use::kAdd ? next * all.cols : 0), all.cols, all.cols);
+  for (; groups > 0; --groups) {
+    if (Use::kAdd) ahead.Fetch(kRows);
+    for (std::size_t i = 0; i < kRows; ++i, at[i - 1] += kGroup)
+      GroupAt<Use, kRank>(all, row + i, at[i]);
+  }
+  for (std::size_t i = 0; i < kRows; ++i) {
+    for (; all.cols - at[i] >= kGroup; at[i] += kGroup) GroupAt<Use, kRank>(all, row + i, at[i]);
+    if (at[i] < all.cols) PartAt<Use, kRank>(all, row + i, at[i], all.cols - at[i]);
+  }
+}
+
+template <class Use, std::size_t kRank>
+void OuterBlocks(const OuterRows& all) {
+  std::size_t row = 0;
+  for (; all.rows - row >= kBlockRows; row += kBlockRows)
+    OuterBlock<Use, kRank, kBlockRows>(all, row);
+  for (; row < all.rows; ++row) OuterBlock<Use, kRank, 1>(all, row);
   if (Use::kStream) FlushStream();
 }
 
 template <class Use>
 void OuterOfRank(const OuterRows& rows) {
   switch (rows.rank) {
-    case 1: return OuterStrips<Use, 1>(rows);
-    case 2: return OuterStrips<Use, 2>(rows);
-    case 4: return OuterStrips<Use, 4>(rows);
-    default: return OuterStrips<Use, 0>(rows);
+    case 1: return OuterBlocks<Use, 1>(rows);
+    case 2: return OuterBlocks<Use, 2>(rows);
+    case 4: return OuterBlocks<Use, 4>(rows);
+    default: return OuterBlocks<Use, 0>(rows);
   }
 }
 
@@ -172,8 +186,7 @@ void AllRows(const Backend& backend, Scratch& scratch, In p, In q, std::size_t r
   const bool stream =
       OutgrowsCaches(rows * cols * sizeof(float)) &&
       (cols >= 1024 || (cols % 16 == 0 && reinterpret_cast<std::uintptr_t>(set) % 64 == 0));
-  // Eight rows at least, which share their columns' planes.
-  const std::size_t step = std::max<std::size_t>(8, kTaskElements / cols);
+  const std::size_t step = std::max<std::size_t>(16, 4 * kTaskElements / cols);
   ForRanges(backend, rows, step, [&](std::size_t begin, std::size_t end) {
     outer({.p = p.data() + begin * rank,
            .q = planes,

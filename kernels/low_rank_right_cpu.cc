@@ -19,16 +19,16 @@
 #define SLIMGRAD_KERNELS_LOW_RANK_RIGHT_CPU_CC_
 namespace slimgrad::kernels::cpu {
 
-// Rows within one run of columns: at most kSumBlock, the first of which is column 0 of `q`.
-struct RowsOfRun {
+// A part of m: whole runs of columns, but for the matrix's end, and what becomes of them.
+struct RightPart {
   const float* x;  // what m is to grow by first; null for nothing
   float* m;        // read only without x
   std::size_t m_stride;
   std::size_t rows;
   std::size_t cols;
-  Planes q;
+  Planes q;  // from the first of the columns on
   std::size_t rank;
-  float* sums;  // of row i and plane r: at i * sums_stride + r
+  float* sums;  // of run k of row i, and plane r: at i * sums_stride + k * rank + r
   std::size_t sums_stride;
 };
 
@@ -38,73 +38,63 @@ struct RowsOfRun {
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
-// What shares loads: these rows share those of q, kSlice planes those of m, and up to kSweep
-// planes one sweep over m.
-inline constexpr std::size_t kBlockRows = 4;
+// Rows whose planes of q come from the second cache once; vectors of sums that stay in registers;
+// planes that share loads of m; and planes of one sweep over m.
+inline constexpr std::size_t kMostRows = 2;
+inline constexpr std::size_t kSums = kLanes == 16 ? 16 : 8;
 inline constexpr std::size_t kSlice = 4;
 inline constexpr std::size_t kSweep = 8;
 
-// Columns that a block of rows goes along before the next slice: they stay in the first cache.
-inline constexpr std::size_t kStrip = 8 * kGroup;
-
 struct Lanes {
-  HWY_ALIGN_MAX float at[kBlockRows][kSweep][kGroup];
+  HWY_ALIGN_MAX float at[kMostRows][kSweep][kGroup];
 };
 
-// lanes[i][r] += m[i] * q[r] for `groups` groups of columns. Sums stay in registers meanwhile.
-template <std::size_t kRows, std::size_t kRank>
-HWY_INLINE void AddProducts(const float* HWY_RESTRICT m, std::size_t m_stride, Planes q,
-                            std::size_t groups, std::size_t first, Lanes& lanes) {
-  for (std::size_t at = 0; at < kGroup; at += kLanes) {
-    VF sums[kRows * kRank];
-    Unroll<kRows * kRank>([&](auto k) HWY_ATTR {
-      sums[k] = hn::Load(kF32, lanes.at[k / kRank][first + k % kRank] + at);
+// lanes[first + r] += m * q[r] for some groups of columns of a row. Sums stay in registers.
+template <std::size_t kRank>
+HWY_INLINE void AddProducts(const float* HWY_RESTRICT m, Planes q, std::size_t groups,
+                            float (*HWY_RESTRICT lanes)[kGroup]) {
+  constexpr std::size_t kVectors = std::min(kGroupVectors, kSums / kRank);
+  for (std::size_t at = 0; at < kGroup; at += kVectors * kLanes) {
+    VF sums[kRank * kVectors];
+    Unroll<kRank * kVectors>([&](auto k) HWY_ATTR __attribute__((always_inline)) {
+      sums[k] = hn::Load(kF32, lanes[k / kVectors] + at + k % kVectors * kLanes);
     });
     for (std::size_t j = at; j < groups * kGroup; j += kGroup) {
-      VF factor[kRank];
-      Unroll<kRank>([&](auto r) HWY_ATTR { factor[r] = hn::LoadU(kF32, q.at + r * q.stride + j); });
-      Unroll<kRows>([&](auto i) HWY_ATTR {
-        const VF entry = hn::LoadU(kF32, m + i * m_stride + j);
-        if (first == 0) hwy::Prefetch(m + i * m_stride + j + kStrip);
-        Unroll<kRank>([&](auto r) HWY_ATTR {
-          sums[i * kRank + r] = sums[i * kRank + r] + entry * factor[r];
-        });
+      VF entry[kVectors];
+      Unroll<kVectors>([&](auto v) HWY_ATTR { entry[v] = hn::LoadU(kF32, m + j + v * kLanes); });
+      Unroll<kRank * kVectors>([&](auto k) HWY_ATTR __attribute__((always_inline)) {
+        const float* plane = q.at + k / kVectors * q.stride + j;
+        sums[k] = sums[k] + entry[k % kVectors] * hn::LoadU(kF32, plane + k % kVectors * kLanes);
       });
     }
-    Unroll<kRows * kRank>([&](auto k) HWY_ATTR {
-      hn::Store(sums[k], kF32, lanes.at[k / kRank][first + k % kRank] + at);
+    Unroll<kRank * kVectors>([&](auto k) HWY_ATTR __attribute__((always_inline)) {
+      hn::Store(sums[k], kF32, lanes[k / kVectors] + at + k % kVectors * kLanes);
     });
   }
 }
 
-template <std::size_t kRows>
-HWY_INLINE void AddSlices(const float* m, std::size_t m_stride, Planes q, std::size_t rank,
-                          std::size_t groups, Lanes& lanes) {
+HWY_INLINE void AddSlices(const float* m, Planes q, std::size_t rank, std::size_t groups,
+                          float (*lanes)[kGroup]) {
   std::size_t r = 0;
   const auto slice = [&] { return Planes{q.at + r * q.stride, q.stride}; };
-  for (; rank - r >= kSlice; r += kSlice)
-    AddProducts<kRows, kSlice>(m, m_stride, slice(), groups, r, lanes);
-  if (rank - r >= 2) AddProducts<kRows, 2>(m, m_stride, slice(), groups, r, lanes), r += 2;
-  if (rank - r >= 1) AddProducts<kRows, 1>(m, m_stride, slice(), groups, r, lanes);
+  for (; rank - r >= kSlice; r += kSlice) AddProducts<kSlice>(m, slice(), groups, lanes + r);
+  if (rank - r >= 2) AddProducts<2>(m, slice(), groups, lanes + r), r += 2;
+  if (rank - r >= 1) AddProducts<1>(m, slice(), groups, lanes + r);
 }
 
-// m = m + x, saturating.
-HWY_INLINE void Grow(const float* HWY_RESTRICT x, std::size_t count, float* HWY_RESTRICT m) {
-  std::size_t i = 0;
-  for (; count - i >= kGroup; i += kGroup) {
-    VF sums[kGroupVectors];
-    VU top = hn::Zero(kU32);
-    Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
-      sums[v] = hn::LoadU(kF32, m + i + v * kLanes) + hn::LoadU(kF32, x + i + v * kLanes);
-      top = MaxMagnitude(top, Magnitude(sums[v]));
-    });
-    if (HWY_UNLIKELY(AnyAtLeast(top, kF32Infinity))) {
-      for (std::size_t j = i; j < i + kGroup; ++j) m[j] = SaturatedSum(m[j], x[j]);
-      continue;
-    }
-    Unroll<kGroupVectors>([&](auto v) HWY_ATTR { hn::StoreU(sums[v], kF32, m + i + v * kLanes); });
+// m = m + x for a group, saturating.
+HWY_INLINE void GrowGroup(const float* HWY_RESTRICT x, float* HWY_RESTRICT m) {
+  VF sums[kGroupVectors];
+  VU top = hn::Zero(kU32);
+  Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+    sums[v] = hn::LoadU(kF32, m + v * kLanes) + hn::LoadU(kF32, x + v * kLanes);
+    top = MaxMagnitude(top, Magnitude(sums[v]));
+  });
+  if (HWY_UNLIKELY(AnyAtLeast(top, kF32Infinity))) {
+    for (std::size_t j = 0; j < kGroup; ++j) m[j] = SaturatedSum(m[j], x[j]);
+    return;
   }
-  for (; i < count; ++i) m[i] = SaturatedSum(m[i], x[i]);
+  Unroll<kGroupVectors>([&](auto v) HWY_ATTR { hn::StoreU(sums[v], kF32, m + v * kLanes); });
 }
 
 // The sum of 64 lanes in the tree of kernels/sums.h. Within a vector both halves are added to each
@@ -122,51 +112,90 @@ HWY_INLINE float TreeSum(const float* HWY_RESTRICT lanes) {
   return hn::GetLane(sum);
 }
 
-// One sweep of a block of rows: at most kSweep planes.
+// A sweep of a block of rows: at most kSweep planes, all columns of the part.
 template <std::size_t kRows>
-void SweepRows(const RowsOfRun& run, std::size_t row, std::size_t first, std::size_t rank) {
-  Lanes lanes;
-  for (std::size_t i = 0; i < kRows; ++i)
-    std::memset(lanes.at[i], 0, rank * sizeof(lanes.at[i][0]));
-  const std::size_t stride = run.m_stride;
-  const float* x = run.x != nullptr && first == 0 ? run.x + row * stride : nullptr;
-  float* m = run.m + row * stride;
-  float* q = run.q.at + first * run.q.stride;
-  for (std::size_t j = 0; j < run.cols; j += kStrip) {
-    const std::size_t count = std::min(kStrip, run.cols - j);
-    if (x != nullptr) {
-      for (std::size_t i = 0; i < kRows; ++i) Grow(x + i * stride + j, count, m + i * stride + j);
-    }
-    AddSlices<kRows>(m + j, stride, {q + j, run.q.stride}, rank, count / kGroup, lanes);
-  }
-  if (const std::size_t rest = run.cols % kGroup; rest > 0) {
-    // Padded with zeros, whose products change no lane.
+struct Sweep {
+  const float* x;
+  float* m;
+  std::size_t stride;
+  Planes q;
+  std::size_t rank;
+
+  // Columns [begin, end), less than a group, padded with zeros, whose products change no lane.
+  void AddRest(std::size_t begin, std::size_t end, Lanes& lanes) const {
     HWY_ALIGN_MAX float padded[kRows][kGroup] = {};
-    const std::size_t j = run.cols - rest;
-    for (std::size_t i = 0; i < kRows; ++i)
-      std::memcpy(padded[i], m + i * stride + j, rest * sizeof(float));
-    AddSlices<kRows>(padded[0], kGroup, {q + j, run.q.stride}, rank, 1, lanes);
+    for (std::size_t i = 0; i < kRows; ++i) {
+      float* row = m + i * stride;
+      for (std::size_t j = begin; x != nullptr && j < end; ++j)
+        row[j] = SaturatedSum(row[j], x[i * stride + j]);
+      std::memcpy(padded[i], row + begin, (end - begin) * sizeof(float));
+      AddSlices(padded[i], {q.at + begin, q.stride}, rank, 1, lanes.at[i]);
+    }
   }
-  float* sums = run.sums + row * run.sums_stride + first;
-  for (std::size_t i = 0; i < kRows; ++i)
-    for (std::size_t r = 0; r < rank; ++r) sums[i * run.sums_stride + r] = TreeSum(lanes.at[i][r]);
+
+  // sums[i * sums_stride + r] = LaneSum of the run of columns [begin, end).
+  void Run(std::size_t begin, std::size_t end, RowsAhead& x_ahead, RowsAhead& m_ahead, float* sums,
+           std::size_t sums_stride) const {
+    Lanes lanes;
+    for (std::size_t i = 0; i < kRows; ++i)
+      std::memset(lanes.at[i], 0, rank * sizeof(lanes.at[i][0]));
+    // Longer strips keep sums in registers for longer, but come from memory in larger gulps.
+    const std::size_t strip = rank > 1 ? 2 : 1;
+    std::size_t j = begin;
+    while (end - j >= kGroup) {
+      const std::size_t groups = std::min(strip, (end - j) / kGroup);
+      for (std::size_t i = 0; i < kRows; ++i) {
+        float* row = m + i * stride + j;
+        m_ahead.Fetch(groups);
+        if (x != nullptr) {
+          x_ahead.Fetch(groups);
+          for (std::size_t k = 0; k < groups * kGroup; k += kGroup)
+            GrowGroup(x + i * stride + j + k, row + k);
+        }
+        AddSlices(row, {q.at + j, q.stride}, rank, groups, lanes.at[i]);
+      }
+      j += groups * kGroup;
+    }
+    if (j < end) AddRest(j, end, lanes);
+    for (std::size_t i = 0; i < kRows; ++i)
+      for (std::size_t r = 0; r < rank; ++r) sums[i * sums_stride + r] = TreeSum(lanes.at[i][r]);
+  }
+};
+
+template <std::size_t kRows>
+void SweepRows(const RightPart& part, std::size_t row, std::size_t first, std::size_t rank) {
+  const std::size_t at = row * part.m_stride;
+  const Sweep<kRows> sweep = {.x = part.x != nullptr && first == 0 ? part.x + at : nullptr,
+                              .m = part.m + at,
+                              .stride = part.m_stride,
+                              .q = {part.q.at + first * part.q.stride, part.q.stride},
+                              .rank = rank};
+  const std::size_t next = std::min(kRows, part.rows - row - kRows) * part.m_stride;
+  RowsAhead m_ahead(sweep.m + next, part.m_stride, part.cols);
+  RowsAhead x_ahead(part.x != nullptr ? part.x + at + next : nullptr, part.m_stride, part.cols);
+  float* sums = part.sums + row * part.sums_stride + first;
+  for (std::size_t j = 0; j < part.cols; j += kSumBlock, sums += part.rank)
+    sweep.Run(j, std::min(j + kSumBlock, part.cols), x_ahead, m_ahead, sums, part.sums_stride);
 }
 
 template <std::size_t kRows>
-void BlockSums(const RowsOfRun& run, std::size_t row) {
+void BlockSums(const RightPart& part, std::size_t row) {
   std::size_t first = 0;
   do {
-    const std::size_t rank = std::min(kSweep, run.rank - first);
-    SweepRows<kRows>(run, row, first, rank);
+    const std::size_t rank = std::min(kSweep, part.rank - first);
+    SweepRows<kRows>(part, row, first, rank);
     first += rank;
-  } while (first < run.rank);
+  } while (first < part.rank);
 }
 
-void RunSums(const RowsOfRun& run) {
+template <std::size_t kRows>
+void PartSumsBy(const RightPart& part) {
   std::size_t row = 0;
-  for (; run.rows - row >= kBlockRows; row += kBlockRows) BlockSums<kBlockRows>(run, row);
-  for (; row < run.rows; ++row) BlockSums<1>(run, row);
+  for (; part.rows - row >= kRows; row += kRows) BlockSums<kRows>(part, row);
+  for (; row < part.rows; ++row) BlockSums<1>(part, row);
 }
+
+void PartSums(const RightPart& part) { PartSumsBy<kMostRows>(part); }
 
 }  // namespace slimgrad::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -175,31 +204,34 @@ HWY_AFTER_NAMESPACE();
 namespace slimgrad::kernels::cpu {
 namespace {
 
-HWY_EXPORT(RunSums);
+HWY_EXPORT(PartSums);
 
 std::size_t RunsOf(std::size_t cols) { return cols / kSumBlock + (cols % kSumBlock != 0); }
 
-// sums = those of each row's runs, rows x runs x rank. Tasks are blocks of rows of one run.
+// sums = those of each row's runs, rows x runs x rank. Tasks are blocks of rows, of so many columns
+// that two blocks stay in the second cache.
 void AllRunSums(const Backend& backend, const float* x, float* m, std::size_t rows,
                 std::size_t cols, Planes q, std::size_t rank, float* sums) {
-  const auto run_sums = HWY_DYNAMIC_DISPATCH(RunSums);
+  constexpr std::size_t kRuns = 2;
+  const auto part_sums = HWY_DYNAMIC_DISPATCH(PartSums);
   const std::size_t runs = RunsOf(cols);
-  const std::size_t step = kTaskElements / std::min(cols, kSumBlock);
+  const std::size_t parts = runs / kRuns + runs % kRuns;
+  const std::size_t step = 4 * kTaskElements / std::min(cols, kRuns * kSumBlock);
   const std::size_t blocks = rows / step + (rows % step != 0);
-  backend.executor->ParallelFor(blocks * runs, [&](std::size_t task) {
-    const std::size_t row = task / runs * step;
-    const std::size_t run = task % runs;
+  backend.executor->ParallelFor(blocks * parts, [&](std::size_t task) {
+    const std::size_t row = task / parts * step;
+    const std::size_t run = task % parts * kRuns;
     const std::size_t col = run * kSumBlock;
     const std::size_t at = row * cols + col;
-    run_sums({.x = x == nullptr ? nullptr : x + at,
-              .m = m + at,
-              .m_stride = cols,
-              .rows = std::min(step, rows - row),
-              .cols = std::min(kSumBlock, cols - col),
-              .q = {q.at + col, q.stride},
-              .rank = rank,
-              .sums = sums + (row * runs + run) * rank,
-              .sums_stride = runs * rank});
+    part_sums({.x = x == nullptr ? nullptr : x + at,
+               .m = m + at,
+               .m_stride = cols,
+               .rows = std::min(step, rows - row),
+               .cols = std::min(kRuns * kSumBlock, cols - col),
+               .q = {q.at + col, q.stride},
+               .rank = rank,
+               .sums = sums + (row * runs + run) * rank,
+               .sums_stride = runs * rank});
   });
 }
 

@@ -36,16 +36,17 @@ struct DecodeCall {
   float* y;
 };
 
-// The power of two that brings a block with this scale into comfortable range, and its inverse.
+// Whether a block is scaled by a power of two, which brings it into comfortable range.
 inline bool IsTiny(float scale) { return scale < 0x1p-96F; }
-inline float Power(float scale) { return IsTiny(scale) ? 0x1p64F : 1.0F; }
-inline float InversePower(float scale) { return IsTiny(scale) ? 0x1p-64F : 1.0F; }
+inline constexpr float kPower = 0x1p64F;
+inline constexpr float kInversePower = 0x1p-64F;
+inline float Scaled(float scale) { return IsTiny(scale) ? scale * kPower : scale; }
 
-// Codes a unit of x * Power, and the reverse.
+// Codes a unit of scaled x, and the reverse.
 inline float Factor(float scale, float largest) {
-  return scale == 0 ? 0.0F : largest / (scale * Power(scale));
+  return scale == 0 ? 0.0F : largest / Scaled(scale);
 }
-inline float Unit(float scale, float largest) { return (scale * Power(scale)) / largest; }
+inline float Unit(float scale, float largest) { return Scaled(scale) / largest; }
 
 // The 2-norm where a sum of squares in fp32 has overflowed or may have lost bits.
 float WideNorm(const float* x, std::size_t n);

@@ -32,12 +32,14 @@ inline constexpr float kMagic = 0x1.8p23F;
 
 // --- codes
 
-// In pieces of 16 bytes, which is what codes are aligned to; the processor joins them.
+// Codes are aligned to 16 bytes at least; of smaller pieces the processor makes whole lines.
 template <bool kStream, class D>
 HWY_INLINE void StoreCodes(hn::Vec<D> v, D d, std::uint8_t* to) {
   if constexpr (!kStream) {
     hn::StoreU(v, d, to);
   } else if constexpr (hn::MaxLanes(D()) == 16) {
+    hn::Stream(v, d, to);
+  } else if (reinterpret_cast<std::uintptr_t>(to) % hn::MaxLanes(D()) == 0) {
     hn::Stream(v, d, to);
   } else {
     const hn::Half<D> half;
@@ -46,30 +48,37 @@ HWY_INLINE void StoreCodes(hn::Vec<D> v, D d, std::uint8_t* to) {
   }
 }
 
-// Where the lowest bytes of the lanes of a vector go, a quarter of 128 bits each; 0x80 is a zero.
-HWY_ALIGN inline constexpr std::uint8_t kPick[4][16] = {
-    {0, 4, 8, 12, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80},
-    {0x80, 0x80, 0x80, 0x80, 0, 4, 8, 12, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80},
-    {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0, 4, 8, 12, 0x80, 0x80, 0x80, 0x80},
-    {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0, 4, 8, 12}};
+// Where the lowest bytes of a vector's lanes go in each part of 128 bits, for each of four vectors;
+// 0x80 is a zero. And the order of the words that they form.
+struct LowestByteTables {
+  constexpr LowestByteTables() {
+    constexpr std::size_t kParts = kLanes / 4;
+    for (std::size_t k = 0; k < 4; ++k)
+      for (std::size_t i = 0; i < kLanes8; ++i)
+        pick[k][i] = i % 16 / 4 == k ? static_cast<std::uint8_t>(i % 4 * 4) : 0x80;
+    for (std::size_t j = 0; j < kLanes; ++j)
+      order[j] = static_cast<std::int32_t>(j % kParts * 4 + j / kParts);
+  }
+
+  HWY_ALIGN std::uint8_t pick[4][kLanes8] = {};
+  HWY_ALIGN std::int32_t order[kLanes] = {};
+};
+inline constexpr LowestByteTables kLowestBytes;
 
 // The lowest bytes of all lanes of four vectors, in order.
 HWY_INLINE VU8 LowestBytes(const VU (&v)[4]) {
   VU8 picked[4];
   Unroll<4>([&](auto k) HWY_ATTR {
-    picked[k] = hn::TableLookupBytesOr0(hn::BitCast(kU8, v[k]), hn::LoadDup128(kU8, kPick[k]));
+    picked[k] =
+        hn::TableLookupBytesOr0(hn::BitCast(kU8, v[k]), hn::Load(kU8, kLowestBytes.pick[k]));
   });
   const VU8 bytes = hn::Or(hn::Or(picked[0], picked[1]), hn::Or(picked[2], picked[3]));
   if constexpr (kLanes == 4) {
     return bytes;
   } else {
-    // Part i of 128 bits has word i of each vector; vector k has words k * kParts on.
-    constexpr std::size_t kParts = kLanes / 4;
-    HWY_ALIGN std::int32_t order[kLanes];
-    for (std::size_t j = 0; j < kLanes; ++j)
-      order[j] = static_cast<std::int32_t>(j % kParts * 4 + j / kParts);
-    return hn::BitCast(
-        kU8, hn::TableLookupLanes(hn::BitCast(kU32, bytes), hn::SetTableIndices(kU32, order)));
+    // Part i of 128 bits has word i of each vector.
+    return hn::BitCast(kU8, hn::TableLookupLanes(hn::BitCast(kU32, bytes),
+                                                 hn::SetTableIndices(kU32, kLowestBytes.order)));
   }
 }
 
@@ -132,24 +141,26 @@ struct Int4Codes {
 
 // --- decoding
 
-// What a block's codes stand for.
+// What a block's codes stand for. Where a block is not tiny, its power is 1.
+template <bool kTiny>
 struct Decoder {
   Decoder(float scale, float largest)
       : unit(hn::Set(kF32, Unit(scale, largest))),
-        inverse_power(hn::Set(kF32, InversePower(scale))),
         limit(hn::Set(kF32, scale)),
         minus_limit(hn::Set(kF32, -scale)) {}
 
   // The operand that may be NaN comes second: x86 gives that one.
   HWY_INLINE VF operator()(VF code) const {
-    return hn::Max(minus_limit, hn::Min(limit, (code * unit) * inverse_power));
+    VF decoded = code * unit;
+    if constexpr (kTiny) decoded = decoded * hn::Set(kF32, kInversePower);
+    return hn::Max(minus_limit, hn::Min(limit, decoded));
   }
 
-  VF unit, inverse_power, limit, minus_limit;
+  VF unit, limit, minus_limit;
 };
 
-template <class Codes, bool kAdd, bool kStream>
-HWY_INLINE void DecodeGroup(const std::uint8_t* HWY_RESTRICT from, const Decoder& decoder,
+template <class Codes, bool kAdd, bool kStream, bool kTiny>
+HWY_INLINE void DecodeGroup(const std::uint8_t* HWY_RESTRICT from, const Decoder<kTiny>& decoder,
                             VF weight, float* HWY_RESTRICT y) {
   const hn::Rebind<std::int8_t, DF> narrow;
   HWY_ALIGN std::int8_t spare[kGroup];
@@ -162,23 +173,36 @@ HWY_INLINE void DecodeGroup(const std::uint8_t* HWY_RESTRICT from, const Decoder
   });
 }
 
+template <class Codes, bool kAdd, bool kStream, bool kTiny>
+HWY_INLINE void DecodeBlock(const std::uint8_t* codes, std::size_t count, float scale,
+                            float largest, VF weight, float* y) {
+  const Decoder<kTiny> decoder(scale, largest);
+  std::size_t i = 0;
+  for (; count - i >= kGroup; i += kGroup)
+    DecodeGroup<Codes, kAdd, kStream>(codes + Codes::Bytes(i), decoder, weight, y + i);
+  if (i == count) return;
+  const Padded<std::uint8_t> rest(codes + Codes::Bytes(i), Codes::Bytes(count - i));
+  Padded<float> values(y + i, kAdd ? count - i : 0);
+  DecodeGroup<Codes, kAdd, false>(rest.at, decoder, weight, values.at);
+  values.CopyTo(y + i, count - i);
+}
+
 template <class Codes, bool kAdd, bool kStream>
 void DecodeBlocks(const DecodeCall& call, std::size_t first, std::size_t last) {
   const VF weight = hn::Set(kF32, call.weight);
   for (std::size_t b = first; b < last; ++b) {
     const std::size_t begin = b * call.block;
     const std::size_t count = std::min(call.block, call.n - begin);
-    const Decoder decoder(call.scales[b], call.largest);
-    const std::uint8_t* codes = call.codes + Codes::Bytes(begin);
-    float* y = call.y + begin;
-    std::size_t i = 0;
-    for (; count - i >= kGroup; i += kGroup)
-      DecodeGroup<Codes, kAdd, kStream>(codes + Codes::Bytes(i), decoder, weight, y + i);
-    if (i == count) continue;
-    const Padded<std::uint8_t> rest(codes + Codes::Bytes(i), Codes::Bytes(count - i));
-    Padded<float> values(y + i, kAdd ? count - i : 0);
-    DecodeGroup<Codes, kAdd, false>(rest.at, decoder, weight, values.at);
-    values.CopyTo(y + i, count - i);
+    const float scale = call.scales[b];
+    const auto decode = [&](auto tiny) HWY_ATTR {
+      DecodeBlock<Codes, kAdd, kStream, tiny>(call.codes + Codes::Bytes(begin), count, scale,
+                                              call.largest, weight, call.y + begin);
+    };
+    if (HWY_UNLIKELY(IsTiny(scale))) {
+      decode(std::true_type());
+    } else {
+      decode(std::false_type());
+    }
   }
   if (kStream) FlushStream();
 }
@@ -190,42 +214,61 @@ void Decode(const DecodeCall& call, std::size_t first, std::size_t last) {
   DecodeBlocks<Codes, false, false>(call, first, last);
 }
 
-// --- rounding: of four vectors, which hold the elements from `index` on of the call
+// --- rounding: of four vectors, with the random numbers of their elements
 
 // The magic number rounds.
 struct Nearest {
-  static constexpr bool kRandom = false;
   explicit Nearest(const EncodeCall& /*call*/) {}
-  HWY_INLINE void operator()(VF (&/*v*/)[4], std::size_t /*index*/) const {}
+  HWY_INLINE const float* Draw(std::size_t /*index*/) { return nullptr; }
+  HWY_INLINE void operator()(VF (&/*v*/)[4], const float* /*dither*/) const {}
 };
 
+// (r + 0.5) * 2^-16 of consecutive elements, a piece at a time: it matters little where blocks
+// begin and how long they are.
 class Dither {
  public:
   explicit Dither(const RandomKey& key) : philox_(key) {}
 
-  // (r + 0.5) * 2^-16: 16 bits below 0x4300 are 128 + r * 2^-16.
-  HWY_INLINE void operator()(std::size_t index, VF (&dither)[4]) const {
-    VU bits[4];
-    philox_.Random16s(index, 0x43000000, bits);
-    Unroll<4>([&](auto k) HWY_ATTR {
-      dither[k] = hn::BitCast(kF32, bits[k]) - hn::Set(kF32, 128.0F - 0x1p-17F);
-    });
+  // Those of the group that begins with element `index` of the call. Later calls go on from there.
+  HWY_INLINE const float* Draw(std::size_t index) {
+    if (HWY_UNLIKELY(index + kGroup > begin_ + kPiece || index < begin_)) Refill(index);
+    return piece_ + (index - begin_);
   }
 
  private:
+  // A group may begin with the last element of a call of PhiloxVectors.
+  static constexpr std::size_t kPiece = 512;
+  static_assert(kPiece % PhiloxVectors::kElements == 0);
+  static_assert(PhiloxVectors::kElements + kGroup <= kPiece);
+
+  // 16 bits below 0x4300 are 128 + r * 2^-16.
+  HWY_INLINE void Refill(std::size_t index) {
+    begin_ = index - index % PhiloxVectors::kElements;
+    for (std::size_t i = 0; i < kPiece; i += PhiloxVectors::kElements) {
+      VU bits[PhiloxVectors::kVectors];
+      philox_.Random16s(begin_ + i, 0x43000000, bits);
+      Unroll<PhiloxVectors::kVectors>([&](auto k) HWY_ATTR {
+        hn::Store(hn::BitCast(kF32, bits[k]) - hn::Set(kF32, 128.0F - 0x1p-17F), kF32,
+                  piece_ + i + k * kLanes);
+      });
+    }
+  }
+
   PhiloxVectors philox_;
+  HWY_ALIGN float piece_[kPiece];
+  std::size_t begin_ = ~std::size_t{0};
 };
 
 // Rounding never takes v below -L, but may take it above L.
 class Stochastic {
  public:
-  static constexpr bool kRandom = true;
   explicit Stochastic(const EncodeCall& call)
       : dither_(call.key), largest_(hn::Set(kF32, call.largest)) {}
-  HWY_INLINE void operator()(VF (&v)[4], std::size_t index) const {
-    VF dither[4];
-    dither_(index, dither);
-    Unroll<4>([&](auto k) HWY_ATTR { v[k] = hn::Floor(hn::Min(v[k] + dither[k], largest_)); });
+  HWY_INLINE const float* Draw(std::size_t index) { return dither_.Draw(index); }
+  HWY_INLINE void operator()(VF (&v)[4], const float* dither) const {
+    Unroll<4>([&](auto k) HWY_ATTR {
+      v[k] = hn::Floor(hn::Min(v[k] + hn::LoadU(kF32, dither + k * kLanes), largest_));
+    });
   }
 
  private:
@@ -236,15 +279,13 @@ class Stochastic {
 // Of magnitudes.
 class StochasticLevel {
  public:
-  static constexpr bool kRandom = true;
   explicit StochasticLevel(const EncodeCall& call)
       : dither_(call.key), largest_(hn::Set(kF32, call.largest)) {}
-  HWY_INLINE void operator()(VF (&v)[4], std::size_t index) const {
-    VF dither[4];
-    dither_(index, dither);
+  HWY_INLINE const float* Draw(std::size_t index) { return dither_.Draw(index); }
+  HWY_INLINE void operator()(VF (&v)[4], const float* dither) const {
     Unroll<4>([&](auto k) HWY_ATTR {
-      const VF level = hn::Floor(hn::Min(hn::Abs(v[k]) + dither[k], largest_));
-      v[k] = hn::CopySignToAbs(level, v[k]);
+      const VF dithered = hn::Abs(v[k]) + hn::LoadU(kF32, dither + k * kLanes);
+      v[k] = hn::CopySignToAbs(hn::Floor(hn::Min(dithered, largest_)), v[k]);
     });
   }
 
@@ -259,29 +300,31 @@ class StochasticLevel {
 template <bool kFeedback>
 using Values = std::conditional_t<kFeedback, float*, const float*>;
 
+template <bool kTiny>
 struct Encoder {
   Encoder(float scale, float largest)
-      : power(hn::Set(kF32, Power(scale))),
-        factor(hn::Set(kF32, Factor(scale, largest))),
-        decoder(scale, largest) {}
+      : factor(hn::Set(kF32, Factor(scale, largest))), decoder(scale, largest) {}
 
-  VF power, factor;
-  Decoder decoder;
+  HWY_INLINE VF operator()(VF x) const {
+    if constexpr (kTiny) x = x * hn::Set(kF32, kPower);
+    return x * factor;
+  }
+
+  VF factor;
+  Decoder<kTiny> decoder;
 };
 
-template <class Codes, class Rounder, bool kFeedback, bool kStream>
-HWY_INLINE void EncodeGroup(Values<kFeedback> HWY_RESTRICT values, const Encoder& encoder,
-                            const Rounder& round, std::size_t index,
+template <class Codes, class Rounder, bool kFeedback, bool kStream, bool kTiny>
+HWY_INLINE void EncodeGroup(Values<kFeedback> HWY_RESTRICT values, const Encoder<kTiny>& encoder,
+                            const Rounder& round, const float* HWY_RESTRICT dither,
                             std::uint8_t* HWY_RESTRICT codes) {
   const VF magic = hn::Set(kF32, kMagic);
   VU8 bytes[kQuads];
   Unroll<kQuads>([&](auto quad) HWY_ATTR {
     const auto at = values + quad * 4 * kLanes;
     VF v[4];
-    Unroll<4>([&](auto k) HWY_ATTR {
-      v[k] = (hn::LoadU(kF32, at + k * kLanes) * encoder.power) * encoder.factor;
-    });
-    round(v, index + quad * 4 * kLanes);
+    Unroll<4>([&](auto k) HWY_ATTR { v[k] = encoder(hn::LoadU(kF32, at + k * kLanes)); });
+    round(v, dither + quad * 4 * kLanes);
     VU code[4];
     Unroll<4>([&](auto k) HWY_ATTR {
       const VF shifted = v[k] + magic;
@@ -296,34 +339,26 @@ HWY_INLINE void EncodeGroup(Values<kFeedback> HWY_RESTRICT values, const Encoder
   Codes::template Store<kStream>(bytes, codes);
 }
 
-// The elements from `lead` on of a group of which they are all there is.
-template <class Codes, class Rounder, bool kFeedback>
-void EncodePart(Values<kFeedback> values, std::size_t lead, std::size_t count,
-                const Encoder& encoder, const Rounder& round, std::size_t index,
-                std::uint8_t* codes) {
-  Padded<float> padded;
-  Padded<std::uint8_t> bytes;
-  std::memcpy(padded.at + lead, values, count * sizeof(float));
-  EncodeGroup<Codes, Rounder, kFeedback, false>(padded.at, encoder, round, index - lead, bytes.at);
-  if constexpr (kFeedback) std::memcpy(values, padded.at + lead, count * sizeof(float));
-  std::memcpy(codes, bytes.at + Codes::Bytes(lead), Codes::Bytes(count));
-}
+// Blocks whose scales are found before the first of them is encoded: their reductions and divisions
+// overlap. They stay in the first cache.
+inline constexpr std::size_t kAheadElements = 1024;
 
-// Random numbers come in eights, so groups that draw them begin at multiples of 8 of the call.
-template <class Codes, class Rounder, bool kFeedback, bool kStream>
-void EncodeBlock(Values<kFeedback> values, std::size_t count, const Encoder& encoder,
-                 const Rounder& round, std::size_t index, std::uint8_t* codes) {
-  const auto part = [&](std::size_t i, std::size_t lead, std::size_t size) {
-    EncodePart<Codes, Rounder, kFeedback>(values + i, lead, size, encoder, round, index + i,
-                                          codes + Codes::Bytes(i));
-  };
-  const std::size_t lead = Rounder::kRandom ? index % 8 : 0;
-  std::size_t i = lead == 0 ? 0 : std::min(count, kGroup - lead);
-  if (i > 0) part(0, lead, i);
-  for (; count - i >= kGroup; i += kGroup)
-    EncodeGroup<Codes, Rounder, kFeedback, kStream>(values + i, encoder, round, index + i,
-                                                    codes + Codes::Bytes(i));
-  if (i < count) part(i, 0, count - i);
+template <class Codes, bool kFeedback, bool kStream, bool kTiny, class Rounder>
+HWY_INLINE void EncodeBlock(Values<kFeedback> values, std::size_t count, float scale, float largest,
+                            Rounder& round, std::size_t index, std::uint8_t* codes) {
+  const Encoder<kTiny> encoder(scale, largest);
+  std::size_t i = 0;
+  for (; count - i >= kGroup; i += kGroup) {
+    EncodeGroup<Codes, Rounder, kFeedback, kStream>(values + i, encoder, round,
+                                                    round.Draw(index + i), codes + Codes::Bytes(i));
+  }
+  if (i == count) return;
+  Padded<float> rest(values + i, count - i);
+  Padded<std::uint8_t> bytes;
+  EncodeGroup<Codes, Rounder, kFeedback, false>(rest.at, encoder, round, round.Draw(index + i),
+                                                bytes.at);
+  if constexpr (kFeedback) rest.CopyTo(values + i, count - i);
+  bytes.CopyTo(codes + Codes::Bytes(i), Codes::Bytes(count - i));
 }
 
 // A group of x; with error feedback of residual + x, which becomes the residual.
@@ -372,28 +407,40 @@ float ScaleOf(const float* in, float* residual, std::size_t count) {
 
 template <class Codes, class Rounder, class Scale, bool kFeedback, bool kStream>
 void EncodeBlocks(const EncodeCall& call, std::size_t first, std::size_t last) {
-  const Rounder round(call);
-  for (std::size_t b = first; b < last; ++b) {
-    const std::size_t begin = b * call.block;
-    const std::size_t count = std::min(call.block, call.n - begin);
-    const float* in = call.x + begin;
-    float* residual = kFeedback ? call.residual + begin : nullptr;
-    const float scale = ScaleOf<Scale, kFeedback>(in, residual, count);
-    call.scales[b] = scale;
-    Values<kFeedback> values;
-    if constexpr (kFeedback) {
-      values = residual;
-    } else {
-      values = in;
+  Rounder round(call);
+  const std::size_t ahead = std::max<std::size_t>(1, kAheadElements / call.block);
+  const auto count = [&](std::size_t b) { return std::min(call.block, call.n - b * call.block); };
+  for (std::size_t begin = first; begin < last; begin += ahead) {
+    const std::size_t end = begin + std::min(ahead, last - begin);
+    for (std::size_t b = begin; b < end; ++b)
+      call.scales[b] = ScaleOf<Scale, kFeedback>(
+          call.x + b * call.block, kFeedback ? call.residual + b * call.block : nullptr, count(b));
+    for (std::size_t b = begin; b < end; ++b) {
+      const std::size_t at = b * call.block;
+      Values<kFeedback> values;
+      if constexpr (kFeedback) {
+        values = call.residual + at;
+      } else {
+        values = call.x + at;
+      }
+      const auto encode = [&](auto tiny) HWY_ATTR {
+        EncodeBlock<Codes, kFeedback, kStream, tiny>(values, count(b), call.scales[b], call.largest,
+                                                     round, at, call.codes + Codes::Bytes(at));
+      };
+      if (HWY_UNLIKELY(IsTiny(call.scales[b]))) {
+        encode(std::true_type());
+      } else {
+        encode(std::false_type());
+      }
     }
-    EncodeBlock<Codes, Rounder, kFeedback, kStream>(values, count, Encoder(scale, call.largest),
-                                                    round, begin, call.codes + Codes::Bytes(begin));
   }
   if (kStream) FlushStream();
 }
 
 template <class Codes, class Rounder, class Scale>
 void Encode(const EncodeCall& call, std::size_t first, std::size_t last) {
+  if (call.residual != nullptr && call.stream)
+    return EncodeBlocks<Codes, Rounder, Scale, true, true>(call, first, last);
   if (call.residual != nullptr)
     return EncodeBlocks<Codes, Rounder, Scale, true, false>(call, first, last);
   if (call.stream) return EncodeBlocks<Codes, Rounder, Scale, false, true>(call, first, last);

@@ -10,16 +10,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
-// Vectors begin at multiples of 8; what lies before `first` and after the end is left out.
+// Vectors begin at multiples of kCount; what lies before `first` and after the end is left out.
 void FillRange(const RandomKey& key, std::uint64_t first, std::size_t n, std::uint16_t* to) {
   constexpr std::size_t kCount = PhiloxVectors::kElements;
-  const PhiloxVectors philox(key);
+  PhiloxVectors philox(key);
   HWY_ALIGN std::uint32_t values[kCount];
-  std::size_t skip = first % 8;
+  std::size_t skip = first % kCount;
   for (std::size_t i = 0; i < n;) {
-    VU vectors[4];
+    VU vectors[PhiloxVectors::kVectors];
     philox.Random16s(first + i - skip, 0, vectors);
-    Unroll<4>([&](auto v) HWY_ATTR { hn::Store(vectors[v], kU32, values + v * kLanes); });
+    Unroll<PhiloxVectors::kVectors>(
+        [&](auto v) HWY_ATTR { hn::Store(vectors[v], kU32, values + v * kLanes); });
     const std::size_t count = std::min(n - i, kCount - skip);
     for (std::size_t j = 0; j < count; ++j)
       to[i + j] = static_cast<std::uint16_t>(values[skip + j]);

@@ -32,9 +32,7 @@ Status AverageOfCodec::Receive(int, const Inbox& inbox, State&, const Context& c
   // A combined payload is the mean already, and n = 1 needs no division.
   const std::size_t n = inbox.payloads.size();
   if (n == 1) return {};
-  kernels::Divide(context.backend, static_cast<float>(n), average);
-  const ConstView view(average.data(), average.size(), DType::kF32, context.backend.device);
-  if (kernels::CountNonFinite(context.backend, view) == 0) return {};
+  if (kernels::Divide(context.backend, static_cast<float>(n), average) == 0) return {};
   // A sum overflowed. Weighted first, and by a little less than 1 / n, so that roundings cannot add
   // up to an overflow either: docs/numerics.md.
   const auto ranks = static_cast<double>(n);

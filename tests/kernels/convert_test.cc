@@ -231,6 +231,21 @@ TEST(ConvertTest, WhatIsFedBackIsWhatTheCodeLeavesOver) {
   EXPECT_EQ(fed.residual, (std::vector<float>{0x1p-12F, 7e4F - 65504, kMaxFloat}));
 }
 
+TEST(ConvertTest, CopiesKeepEveryBit) {
+  FourThreads threads;
+  const std::vector<float> memory = MakeInput(Pattern::kExponents, kStreamed);
+  for (std::size_t n :
+       {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{1000}, memory.size() - 7}) {
+    for (std::size_t offset : {0, 1, 7}) {
+      std::vector<float> to(memory.size(), 5.0F), expected = to;
+      const In from = In(memory).subspan(7 - offset, n);
+      cpu::Copy(threads.backend(), from, Out(to).subspan(offset, n));
+      std::copy(from.begin(), from.end(), expected.begin() + static_cast<std::ptrdiff_t>(offset));
+      EXPECT_TRUE(SameBits(to, expected)) << n << " from " << offset;
+    }
+  }
+}
+
 TEST(ConvertTest, StreamedOutputsAreTheSame) {
   FourThreads threads;
   for (std::size_t offset : {0, 1, 7}) {

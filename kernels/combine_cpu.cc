@@ -9,14 +9,19 @@
 #include "kernels/cpu_lane_sum.h"
 #include "kernels/cpu_ranges.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/combine_cpu.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h.
+#include "kernels/half-inl.h"
+#include "kernels/simd-inl.h"
+
+#ifndef SLIMGRAD_KERNELS_COMBINE_CPU_ONCE_
+#define SLIMGRAD_KERNELS_COMBINE_CPU_ONCE_
 namespace slimgrad::kernels::cpu {
 namespace {
 
 using Inputs = std::span<const std::span<const std::byte>>;
-
-// Elements of one pass over all inputs: the accumulators stay in the first-level cache, whatever
-// the number of inputs.
-constexpr std::size_t kTile = 1024;
 
 // Payload memory is bytes: any alignment.
 template <class T>
@@ -26,25 +31,20 @@ T Load(const std::byte* from, std::size_t i) {
   return value;
 }
 
-template <class T>
-void Store(std::byte* to, std::size_t i, T value) {
-  std::memcpy(to + i * sizeof(T), &value, sizeof(T));
-}
-
-// How a float dtype is read and written.
-struct F32 {
+// How one value of a float dtype is read and written.
+struct F32Scalar {
   using Bits = float;
   static float Widen(float value) { return value; }
   static float Narrow(float value) { return value; }
 };
-struct F16 {
+struct F16Scalar {
   using Bits = std::uint16_t;
   static float Widen(Bits code) { return FromF16(code); }
   static Bits Narrow(float value) {
     return F16Code(value, LargestCode(0x7C00, Overflow::kSaturate));
   }
 };
-struct BF16 {
+struct BF16Scalar {
   using Bits = std::uint16_t;
   static float Widen(Bits code) { return FromBF16(code); }
   static Bits Narrow(float value) {
@@ -52,68 +52,210 @@ struct BF16 {
   }
 };
 
-// The mean of element i where its fp32 sum is not finite.
-template <class Format>
-float WideMean(Inputs inputs, std::size_t i) {
-  double sum = 0;
-  for (const auto& input : inputs)
-    sum += Format::Widen(Load<typename Format::Bits>(input.data(), i));
-  const double mean = sum / static_cast<double>(inputs.size());
+// The mean of element i, whatever it is.
+template <class Scalar>
+float CarefulMean(Inputs inputs, std::size_t i) {
+  const auto element = [&](std::size_t r) {
+    return Scalar::Widen(Load<typename Scalar::Bits>(inputs[r].data(), i));
+  };
+  float sum = element(0);
+  double wide = sum;
+  for (std::size_t r = 1; r < inputs.size(); ++r) {
+    sum += element(r);
+    wide += element(r);
+  }
+  if (std::isfinite(sum)) return sum / static_cast<float>(inputs.size());
+  const double mean = wide / static_cast<double>(inputs.size());
   return std::isnan(mean) ? std::numeric_limits<float>::quiet_NaN() : SaturateToFloat(mean);
 }
 
+}  // namespace
+}  // namespace slimgrad::kernels::cpu
+#endif  // SLIMGRAD_KERNELS_COMBINE_CPU_ONCE_
+
+HWY_BEFORE_NAMESPACE();
+namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
+
+template <class D>
+HWY_INLINE hn::Vec<D> LoadBytes(D d, const std::uint8_t* from) {
+  return hn::BitCast(d, hn::LoadU(hn::Repartition<std::uint8_t, D>(), from));
+}
+
+template <bool kStream, class D>
+HWY_INLINE void StoreBytes(hn::Vec<D> x, D, std::uint8_t* to) {
+  const hn::Repartition<std::uint8_t, D> bytes;
+  StoreAligned<kStream>(hn::BitCast(bytes, x), bytes, to);
+}
+
+// How groups of a float dtype are read and written.
+struct F32Vectors {
+  using Scalar = F32Scalar;
+  static HWY_INLINE void Load(const std::uint8_t* from, VF (&x)[kGroupVectors]) {
+    Unroll<kGroupVectors>([&](auto v) HWY_ATTR { x[v] = LoadBytes(kF32, from + v * sizeof(VF)); });
+  }
+  template <bool kStream>
+  static HWY_INLINE void Store(const VF (&x)[kGroupVectors], std::uint8_t* to) {
+    Unroll<kGroupVectors>([&](auto v)
+                              HWY_ATTR { StoreBytes<kStream>(x[v], kF32, to + v * sizeof(VF)); });
+  }
+};
+template <class Format, class ScalarFormat>
+struct HalfVectors {
+  using Scalar = ScalarFormat;
+  static HWY_INLINE void Load(const std::uint8_t* from, VF (&x)[kGroupVectors]) {
+    Unroll<kGroupVectors / 2>([&](auto v) HWY_ATTR {
+      Format::Widen(LoadBytes(kU16, from + v * sizeof(VU16)), x[2 * v], x[2 * v + 1]);
+    });
+  }
+  // A mean of finite values does not overflow.
+  template <bool kStream>
+  static HWY_INLINE void Store(const VF (&x)[kGroupVectors], std::uint8_t* to) {
+    Unroll<kGroupVectors / 2>([&](auto v) HWY_ATTR {
+      StoreBytes<kStream>(Format::Narrow(x[2 * v], x[2 * v + 1]), kU16, to + v * sizeof(VU16));
+    });
+  }
+};
+
 template <class Format>
-void Mean(Inputs inputs, std::span<std::byte> to, std::size_t begin, std::size_t end) {
-  using Bits = typename Format::Bits;
-  alignas(64) float sum[kTile];
-  const auto divisor = static_cast<float>(inputs.size());
-  for (std::size_t at = begin; at < end; at += kTile) {
-    const std::size_t count = std::min(kTile, end - at);
-    for (std::size_t i = 0; i < count; ++i)
-      sum[i] = Format::Widen(Load<Bits>(inputs[0].data(), at + i));
-    for (const auto& input : inputs.subspan(1)) {
-      const std::byte* x = input.data();
-      for (std::size_t i = 0; i < count; ++i) sum[i] += Format::Widen(Load<Bits>(x, at + i));
-    }
-    for (std::size_t i = 0; i < count; ++i)
-      sum[i] = std::isfinite(sum[i]) ? sum[i] / divisor : WideMean<Format>(inputs, at + i);
-    // Last, since `to` may be inputs[0].
-    for (std::size_t i = 0; i < count; ++i) Store(to.data(), at + i, Format::Narrow(sum[i]));
+struct Mean {
+  using T = typename Format::Scalar::Bits;
+  static constexpr std::size_t kVectors = kGroupVectors;
+  using V = VF;
+
+  static HWY_INLINE void Load(const std::uint8_t* from, VF (&x)[kVectors]) {
+    Format::Load(from, x);
+  }
+  static HWY_INLINE VF Fold(VF a, VF b) { return a + b; }
+  // False where a sum is not finite.
+  static HWY_INLINE bool Finish(std::size_t inputs, VF (&x)[kVectors]) {
+    const VF divisor = hn::Set(kF32, static_cast<float>(inputs));
+    VU top = hn::Zero(kU32);
+    Unroll<kVectors>([&](auto v) HWY_ATTR {
+      top = MaxMagnitude(top, Magnitude(x[v]));
+      x[v] = x[v] / divisor;
+    });
+    return !AnyAtLeast(top, kF32Infinity);
+  }
+  template <bool kStream>
+  static HWY_INLINE void Store(const VF (&x)[kVectors], std::uint8_t* to) {
+    Format::template Store<kStream>(x, to);
+  }
+  static T One(Inputs inputs, std::size_t i) {
+    return Format::Scalar::Narrow(CarefulMean<typename Format::Scalar>(inputs, i));
+  }
+};
+
+struct SumOf {
+  template <class V>
+  HWY_INLINE V operator()(V a, V b) const {
+    return a + b;
+  }
+};
+struct MaxOf {
+  template <class V>
+  HWY_INLINE V operator()(V a, V b) const {
+    return hn::IfThenElse(hn::Lt(a, b), b, a);  // a, if they are equal
+  }
+};
+
+// The inputs folded in rank order.
+template <class Value, class FoldTwo>
+struct Folded {
+  using T = Value;
+  using D = hn::ScalableTag<T>;
+  static constexpr std::size_t kVectors = kGroup / hn::MaxLanes(D());
+  using V = hn::Vec<D>;
+
+  static HWY_INLINE void Load(const std::uint8_t* from, V (&x)[kVectors]) {
+    Unroll<kVectors>([&](auto v) HWY_ATTR { x[v] = LoadBytes(D(), from + v * sizeof(V)); });
+  }
+  static HWY_INLINE V Fold(V a, V b) { return FoldTwo()(a, b); }
+  static HWY_INLINE bool Finish(std::size_t, V (&)[kVectors]) { return true; }
+  template <bool kStream>
+  static HWY_INLINE void Store(const V (&x)[kVectors], std::uint8_t* to) {
+    Unroll<kVectors>([&](auto v) HWY_ATTR { StoreBytes<kStream>(x[v], D(), to + v * sizeof(V)); });
+  }
+  static T One(Inputs, std::size_t) { return 0; }  // every group finishes
+};
+
+// Elements at ... at + count - 1; a whole group, or fewer through padded copies. Inputs are read
+// before the output is written, which may be one of them.
+template <class Kind, bool kWhole, bool kStream>
+HWY_INLINE void CombineGroup(Inputs inputs, std::size_t at, std::size_t count, std::uint8_t* to) {
+  using T = typename Kind::T;
+  Padded<T> part;
+  const auto load = [&](std::size_t r, typename Kind::V(&x)[Kind::kVectors]) HWY_ATTR {
+    const std::byte* from = inputs[r].data() + at * sizeof(T);
+    if constexpr (!kWhole) std::memcpy(part.at, from, count * sizeof(T));
+    Kind::Load(kWhole ? reinterpret_cast<const std::uint8_t*>(from)
+                      : reinterpret_cast<const std::uint8_t*>(part.at),
+               x);
+  };
+  typename Kind::V folded[Kind::kVectors];
+  load(0, folded);
+  for (std::size_t r = 1; r < inputs.size(); ++r) {
+    typename Kind::V x[Kind::kVectors];
+    load(r, x);
+    Unroll<Kind::kVectors>([&](auto v) HWY_ATTR { folded[v] = Kind::Fold(folded[v], x[v]); });
+  }
+  if (HWY_UNLIKELY(!Kind::Finish(inputs.size(), folded))) {
+    for (std::size_t i = 0; i < count; ++i) part.at[i] = Kind::One(inputs, at + i);
+    std::memcpy(to, part.at, count * sizeof(T));
+  } else if constexpr (kWhole) {
+    Kind::template Store<kStream>(folded, to);
+  } else {
+    Kind::template Store<false>(folded, reinterpret_cast<std::uint8_t*>(part.at));
+    std::memcpy(to, part.at, count * sizeof(T));
   }
 }
 
-// to = inputs folded by `fold` in rank order.
-template <class T, class FoldTwo>
-void Fold(Inputs inputs, std::span<std::byte> to, std::size_t begin, std::size_t end,
-          FoldTwo fold) {
-  alignas(64) T folded[kTile];
-  for (std::size_t at = begin; at < end; at += kTile) {
-    const std::size_t count = std::min(kTile, end - at);
-    std::memcpy(folded, inputs[0].data() + at * sizeof(T), count * sizeof(T));
-    for (const auto& input : inputs.subspan(1)) {
-      const std::byte* x = input.data();
-      for (std::size_t i = 0; i < count; ++i) folded[i] = fold(folded[i], Load<T>(x, at + i));
-    }
-    std::memcpy(to.data() + at * sizeof(T), folded, count * sizeof(T));
-  }
+template <class Kind, bool kStream>
+HWY_INLINE void CombineElements(Inputs inputs, std::size_t begin, std::size_t end,
+                                std::uint8_t* to) {
+  constexpr std::size_t kSize = sizeof(typename Kind::T);
+  std::size_t i = begin;
+  if (kStream) i += BeforeLine(to + begin * kSize, (end - begin) * kSize) / kSize;
+  if (i > begin) CombineGroup<Kind, false, false>(inputs, begin, i - begin, to + begin * kSize);
+  for (; end - i >= kGroup; i += kGroup)
+    CombineGroup<Kind, true, kStream>(inputs, i, kGroup, to + i * kSize);
+  if (i < end) CombineGroup<Kind, false, false>(inputs, i, end - i, to + i * kSize);
+  if (kStream) FlushStream();
 }
 
-void CombineRange(CombineOp op, DType dtype, Inputs inputs, std::span<std::byte> to,
-                  std::size_t begin, std::size_t end) {
-  const auto sum = [](auto a, auto b) { return a + b; };
-  const auto max = [](auto a, auto b) { return b > a ? b : a; };
+template <class Kind>
+HWY_INLINE void CombineAs(Inputs inputs, std::size_t begin, std::size_t end, bool stream,
+                          std::uint8_t* to) {
+  stream ? CombineElements<Kind, true>(inputs, begin, end, to)
+         : CombineElements<Kind, false>(inputs, begin, end, to);
+}
+
+void CombineRange(CombineOp op, DType dtype, Inputs inputs, std::size_t begin, std::size_t end,
+                  bool stream, std::uint8_t* to) {
   switch (dtype) {
     case DType::kF32:
-      if (op == CombineOp::kMean) return Mean<F32>(inputs, to, begin, end);
-      return Fold<float>(inputs, to, begin, end, max);
-    case DType::kF16: return Mean<F16>(inputs, to, begin, end);
-    case DType::kBF16: return Mean<BF16>(inputs, to, begin, end);
+      if (op == CombineOp::kMean)
+        return CombineAs<Mean<F32Vectors>>(inputs, begin, end, stream, to);
+      return CombineAs<Folded<float, MaxOf>>(inputs, begin, end, stream, to);
+    case DType::kF16:
+      return CombineAs<Mean<HalfVectors<F16, F16Scalar>>>(inputs, begin, end, stream, to);
+    case DType::kBF16:
+      return CombineAs<Mean<HalfVectors<BF16, BF16Scalar>>>(inputs, begin, end, stream, to);
     case DType::kI32:  // as unsigned: wraps
-      return Fold<std::uint32_t>(inputs, to, begin, end, sum);
-    case DType::kU64: return Fold<std::uint64_t>(inputs, to, begin, end, sum);
-    default: return Fold<std::uint8_t>(inputs, to, begin, end, max);
+      return CombineAs<Folded<std::uint32_t, SumOf>>(inputs, begin, end, stream, to);
+    case DType::kU64:
+      return CombineAs<Folded<std::uint64_t, SumOf>>(inputs, begin, end, stream, to);
+    default: return CombineAs<Folded<std::uint8_t, MaxOf>>(inputs, begin, end, stream, to);
   }
 }
+
+}  // namespace slimgrad::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace slimgrad::kernels::cpu {
+namespace {
+
+HWY_EXPORT(CombineRange);
 
 }  // namespace
 
@@ -123,9 +265,15 @@ void Combine(const Backend& backend, CombineOp op, DType dtype, Inputs inputs,
   SLIMGRAD_CHECK(!inputs.empty());
   SLIMGRAD_CHECK(to.size() % SizeOf(dtype) == 0);
   for (const auto& input : inputs) SLIMGRAD_CHECK(input.size() == to.size());
+  // A line is never reached by whole elements where these are not aligned; and what was just read
+  // is in the caches.
+  const bool aligned = reinterpret_cast<std::uintptr_t>(to.data()) % SizeOf(dtype) == 0;
+  const bool stream = OutgrowsCaches(to.size()) && aligned && to.data() != inputs[0].data();
+  const auto combine = HWY_DYNAMIC_DISPATCH(CombineRange);
   ForElements(backend, to.size() / SizeOf(dtype), [&](std::size_t begin, std::size_t end) {
-    CombineRange(op, dtype, inputs, to, begin, end);
+    combine(op, dtype, inputs, begin, end, stream, reinterpret_cast<std::uint8_t*>(to.data()));
   });
 }
 
 }  // namespace slimgrad::kernels::cpu
+#endif  // HWY_ONCE

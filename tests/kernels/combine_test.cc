@@ -184,6 +184,24 @@ TEST(CombineTest, ThreadsChangeNothing) {
   TryAllPairs(Pattern::kExponents, kManyTasks, 2, threads.backend(), 0);
 }
 
+// Outputs past the caches; also where no element begins a cache line.
+TEST(CombineTest, StreamedOutputsAreTheSame) {
+  FourThreads threads;
+  for (std::size_t offset : {0, 4, 8, 9})
+    TryAllPairs(Pattern::kHuge, kStreamed, 2, threads.backend(), offset);
+}
+
+// One element of a group needs the fp64 sum; its neighbours do not.
+TEST(CombineTest, SumsOverflowAtEveryPlace) {
+  for (std::size_t at = 0; at < 150; ++at) {
+    Ranks<float> ranks(3, std::vector<float>(150, 1.0F));
+    for (std::vector<float>& rank : ranks) rank[at] = kMaxFloat;
+    std::vector<float> expected(150, 1.0F);
+    expected[at] = kMaxFloat;
+    EXPECT_TRUE(SameBits(Both(CombineOp::kMean, DType::kF32, ranks), expected)) << at;
+  }
+}
+
 TEST(CombineTest, KnowsItsPairs) {
   EXPECT_TRUE(CanCombine(CombineOp::kMean, DType::kBF16));
   EXPECT_FALSE(CanCombine(CombineOp::kMean, DType::kI32));

@@ -188,7 +188,7 @@ HWY_INLINE void DecodeBlock(const std::uint8_t* codes, std::size_t count, float 
 }
 
 template <class Codes, bool kAdd, bool kStream>
-void DecodeBlocks(const DecodeCall& call, std::size_t first, std::size_t last) {
+HWY_FLATTEN void DecodeBlocks(const DecodeCall& call, std::size_t first, std::size_t last) {
   const VF weight = hn::Set(kF32, call.weight);
   for (std::size_t b = first; b < last; ++b) {
     const std::size_t begin = b * call.block;
@@ -405,8 +405,9 @@ float ScaleOf(const float* in, float* residual, std::size_t count) {
   return scale.Of(kFeedback ? residual : in, count);
 }
 
+// Flattened, as compilers leave what is called often out of line, vectors and all.
 template <class Codes, class Rounder, class Scale, bool kFeedback, bool kStream>
-void EncodeBlocks(const EncodeCall& call, std::size_t first, std::size_t last) {
+HWY_FLATTEN void EncodeBlocks(const EncodeCall& call, std::size_t first, std::size_t last) {
   Rounder round(call);
   const std::size_t ahead = std::max<std::size_t>(1, kAheadElements / call.block);
   const auto count = [&](std::size_t b) { return std::min(call.block, call.n - b * call.block); };

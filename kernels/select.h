@@ -18,8 +18,9 @@ namespace slimgrad::kernels {
 // The k = indices.size() = values.size() elements of largest |x|, k <= x.size() (CHECKed); of equal
 // magnitudes the lower index wins. Indices ascend; values[j] = x[indices[j]], bit for bit.
 //
-// Reads x once where k is small beside x.size(), twice where it is not or where many elements are
-// as large as the k-th; scratch is then some 12 bytes for each of 2 k elements.
+// Reads x once where k is small beside x.size(), and again where it is not or where many elements
+// are as large as the k-th. Scratch: some dozens of bytes for each of the k elements, and at most
+// 12 for each of x.
 void TopK(const Backend& backend, Scratch& scratch, In x, std::span<std::uint32_t> indices,
           Out values);
 

@@ -157,7 +157,7 @@ class Selection {
     Filter({x_.data(), nullptr, 0, x_.size()}, cut, residual_.data(), kLargestMagnitude, out);
   }
 
-  // False where a list does not do: too many equal elements, or bounds that do not hold.
+  // False where the bounds do not hold, or a list has no room.
   bool RunListed() {
     ScratchScope scope(scratch_);
     const Widths widths = WidthsOf(x_.size(), indices_.size());
@@ -170,7 +170,8 @@ class Selection {
       cut = Settle(scratch_, stripes_, bounds_, indices_.size());
     if (!cut || (cut->magnitude == bounds_.lower && cut->ties > 0)) {
       RestoreFromLists();
-      return false;
+      if (cut) FilterAll(*cut);
+      return cut.has_value();
     }
     Place(*cut, bounds_, indices_, values_, stripes_);
     ForStripes([&](Stripe& stripe) {

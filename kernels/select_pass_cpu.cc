@@ -23,7 +23,7 @@ constexpr std::size_t kUnit = 16;
 // Hits of a chunk: with fewer, whole groups are skipped by a branch that is mostly right; with
 // more, no unit is skipped; between, the units with hits are noted first.
 constexpr std::size_t kFewHits = kChunk / 512;
-constexpr std::size_t kManyHits = kChunk / 12;
+constexpr std::size_t kManyHits = kChunk / 24;
 
 // A chunk of x and, with feedback, of the residual, which becomes their sum.
 struct Chunk {

@@ -79,21 +79,17 @@ TEST(QsgdTest, ExtremeNorms) {
             std::vector<float>{0x1.4p-73F});
 }
 
-// 2^24 + 1 rounds to 2^24: which ones survive tells the shape of the sum.
+// 2^24 + 1 rounds to 2^24: ones in the lane of 2^24 vanish one by one, those of other lanes arrive
+// together.
 TEST(QsgdTest, NormsHaveTheShapeOfLaneSums) {
-  const auto survivors = [](std::size_t n, const std::vector<std::size_t>& ones) {
-    std::vector<float> x(n, 0.0F);
-    x[0] = 0x1p12F;
-    for (std::size_t i : ones) x[i] = 1.0F;
-    return Encode(QsgdEncode, x, n, 1).norms[0] == 0x1p12F ? 0 : 1;
-  };
-  // 24 bits of the sum lose one of two in the root, so ask for enough of them.
-  std::vector<std::size_t> lane, lanes;
-  for (std::size_t j = 1; j < 64; ++j) lane.push_back(64 * j);
-  for (std::size_t j = 1; j < 64; ++j)
-    for (std::size_t l = 0; l < 64; ++l) lanes.push_back(64 * j + l);
-  EXPECT_EQ(survivors(4096, lane), 0);
-  EXPECT_EQ(survivors(4096, lanes), 1);
+  std::vector<float> same_lane(4096), all_lanes(4096);
+  for (std::size_t i = 64; i < 4096; ++i) {
+    same_lane[i] = i % 64 == 0 ? 1.0F : 0.0F;
+    all_lanes[i] = 1.0F;
+  }
+  same_lane[0] = all_lanes[0] = 0x1p12F;
+  EXPECT_EQ(Encode(QsgdEncode, same_lane, 4096, 1).norms[0], 0x1p12F);
+  EXPECT_EQ(Encode(QsgdEncode, all_lanes, 4096, 1).norms[0], 0x1.0007cp12F);
 }
 
 void ExpectRefAgrees(In x, std::size_t bucket, int levels, const Backend& backend = kBackend) {
@@ -128,20 +124,19 @@ void ExpectFeedbackAgrees(In x, std::size_t bucket, int levels, const Backend& b
 }
 
 TEST(QsgdTest, EveryInputAsTheReferenceDoes) {
-  for (std::size_t bucket : {1, 7, 64, 100, 128, 1 << 20}) {
-    for (int levels : {1, 4, 127}) {
-      ForEveryInput([=](In x) {
-        ExpectRefAgrees(x, bucket, levels);
-        ExpectFeedbackAgrees(x, bucket, levels);
-      });
-    }
+  for (std::size_t bucket : {1, 100, 128, 1 << 20}) {
+    const int levels = bucket == 100 ? 4 : 127;
+    ForEveryInput([=](In x) {
+      ExpectRefAgrees(x, bucket, levels);
+      ExpectFeedbackAgrees(x, bucket, levels);
+    });
   }
 }
 
 TEST(QsgdTest, ThreadsChangeNothing) {
   FourThreads threads;
   const std::vector<float> x = MakeInput(Pattern::kNormal, kManyTasks);
-  for (std::size_t bucket : {3UL, 1000UL, kManyTasks}) {
+  for (std::size_t bucket : {1000UL, kManyTasks}) {
     ExpectRefAgrees(x, bucket, 127, threads.backend());
     ExpectFeedbackAgrees(x, bucket, 127, threads.backend());
   }

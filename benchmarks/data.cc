@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <list>
 #include <numbers>
 #include <thread>
-#include <utility>
 
 #include "core/executor.h"
 #include "core/random.h"
@@ -20,39 +20,38 @@ namespace {
 constexpr double kScale = 1e-3;
 constexpr char kTrace[] = "traces/digits_mlp";
 
-// In (0, 1), on a grid so fine that no two of 64 million draws need be equal.
-double Draw(const RandomKey& key, std::uint64_t i) {
-  return double{Uniform(key, 2 * i)} + (double{Uniform(key, 2 * i + 1)} + 0x1p-25) * 0x1p-24;
-}
+// Two numbers in (0, 1), so fine that no two of 64 million need be equal, and one more.
+struct Draws {
+  Draws(const RandomKey& key, std::uint64_t i) {
+    const auto words = Philox(key, i);
+    u = (static_cast<double>(words[0]) + 0.5) * 0x1p-32;
+    v = (static_cast<double>(words[1]) + 0.5) * 0x1p-32;
+    kept = static_cast<double>(words[2]) * 0x1p-32;
+  }
+  double u, v, kept;
+};
 
 // Box and Muller.
-double Normal(const RandomKey& key, std::uint64_t i) {
-  const double radius = std::sqrt(-2 * std::log(Draw(key, 2 * i)));
-  return radius * std::cos(2 * std::numbers::pi * Draw(key, 2 * i + 1));
+double Normal(const Draws& draws) {
+  return std::sqrt(-2 * std::log(draws.u)) * std::cos(2 * std::numbers::pi * draws.v);
 }
 
-double NormalOrZero(const RandomKey& key, std::uint64_t i, float share) {
-  return Uniform(MakeRandomKey(key.bits, 0, "benchmark.kept", "", kShared), i) < share
-             ? Normal(key, i)
-             : 0.0;
-}
-
-double Value(Data data, const RandomKey& key, std::uint64_t i, std::size_t n) {
+double Value(Data data, const Draws& draws, double position) {
   switch (data) {
-    case Data::kNormal: return Normal(key, i);
+    case Data::kNormal: return Normal(draws);
     case Data::kLaplace: {
-      const double u = Draw(key, i) - 0.5;
+      const double u = draws.u - 0.5;
       return std::copysign(std::log(1 - 2 * std::fabs(u)), u);
     }
     case Data::kStudentT: {
-      const double u = Draw(key, i);
+      const double u = draws.u;
       return (2 * u - 1) / std::sqrt(2 * u * (1 - u));
     }
-    case Data::kSparse: return NormalOrZero(key, i, 0.01F);
-    case Data::kSparser: return NormalOrZero(key, i, 0.0005F);
+    case Data::kSparse: return draws.kept < 0.01 ? Normal(draws) : 0;
+    case Data::kSparser: return draws.kept < 0.0005 ? Normal(draws) : 0;
     case Data::kConstant: return 1;
-    case Data::kTwoValues: return Uniform(key, i) < 1.0F / 3 ? 2 : -1;
-    case Data::kSorted: return static_cast<double>(i) / static_cast<double>(n) - 1.0 / 3;
+    case Data::kTwoValues: return draws.u < 1.0 / 3 ? 2 : -1;
+    case Data::kSorted: return position - 1.0 / 3;
     case Data::kZeros:
     case Data::kRecorded: break;
   }
@@ -92,26 +91,37 @@ void FillOne(Data data, std::uint64_t turn, Executor& executor, std::span<float>
     return;
   }
   constexpr std::size_t kTask = 1 << 15;
+  const std::size_t n = to.size();
   const RandomKey key = MakeRandomKey(1, turn, "benchmark", "gradient", kShared);
-  executor.ParallelFor((to.size() + kTask - 1) / kTask, [&](std::size_t task) {
-    const std::size_t end = std::min(to.size(), (task + 1) * kTask);
+  executor.ParallelFor((n + kTask - 1) / kTask, [&](std::size_t task) {
+    const std::size_t end = std::min(n, (task + 1) * kTask);
     for (std::size_t i = task * kTask; i < end; ++i)
-      to[i] = static_cast<float>(kScale * Value(data, key, i, to.size()));
+      to[i] = static_cast<float>(
+          kScale * Value(data, Draws(key, i), static_cast<double>(i) / static_cast<double>(n)));
   });
 }
 
 }  // namespace
 
 Inputs InputsOf(Data data, std::size_t n) {
-  static std::pair<Data, std::size_t> kept_key;
-  static Inputs kept;
-  if (kept && kept_key == std::pair(data, n)) return kept;
-  kept.reset();
+  struct Kept {
+    Data data;
+    std::size_t n;
+    Inputs inputs;
+  };
+  static std::list<Kept> kept;  // the last one first
+  const auto found =
+      std::ranges::find_if(kept, [&](const Kept& one) { return one.data == data && one.n == n; });
+  if (found != kept.end()) {
+    kept.splice(kept.begin(), kept, found);
+    return kept.front().inputs;
+  }
+  if (kept.size() == 2) kept.pop_back();
   const auto inputs = std::make_shared<const Rotation<float>>(n);
   PoolExecutor executor(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
   for (std::size_t turn = 0; turn < kTurns; ++turn) FillOne(data, turn, executor, (*inputs)[turn]);
-  kept_key = {data, n};
-  return kept = inputs;
+  kept.push_front({data, n, inputs});
+  return inputs;
 }
 
 }  // namespace slimgrad::benchmarks

@@ -71,7 +71,7 @@ class Rotation {
 
 using Inputs = std::shared_ptr<const Rotation<float>>;
 
-// Each buffer has values of its own (but for recorded ones). Kept until others are asked for.
+// Each buffer has values of its own (but for recorded ones). The last two kinds are kept.
 Inputs InputsOf(Data data, std::size_t n);
 
 }  // namespace slimgrad::benchmarks

@@ -3,9 +3,9 @@
 //   bazel run -c opt //benchmarks:kernels -- --benchmark_filter='^f32_to_f16/data:normal/n:1024/'
 //
 // Names are OPERATION/data:D/n:N/threads:T/simd:S. With no filter: normal data, three sizes, one
-// thread, the best instruction set. `--filters_from_stdin` runs the benchmarks of one filter a
-// line, and writes a JSON document and an empty line for each: several filters in turn, and what
-// stands between them elsewhere, share one process with its memory.
+// thread, the best instruction set. `--names_from_stdin` first writes the line {"simd": "S"}, the
+// best one; then reads lines of names, runs each line's in their order, and answers with a JSON
+// document and the line "end": what takes turns with other programs keeps its memory meanwhile.
 //
 // Counters: bytes_per_second of the fp32 input, ratio = its bytes / those of the output, rel_error
 // = |decoded - x| / |x|, wrong = words of the output that differ from ref's. Exit status 1 where
@@ -16,6 +16,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -67,7 +68,7 @@ const Quality& CheckedQuality(const Entry& entry, Case& running, const Backend& 
 // The cases that were used last stay, with their memory, for the next repetition: an operation and
 // its ceilings, which take turns.
 Held& CaseOf(const Entry& entry) {
-  constexpr std::size_t kHeld = 6;
+  constexpr std::size_t kHeld = 12;
   static std::list<Held> all;
   const auto found = std::ranges::find(all, entry.name, &Held::name);
   if (found != all.end()) {
@@ -103,7 +104,7 @@ const Operations& AllOperations() {
     Operations all;
     AddConvert(all);
     AddSign(all);
-    // AddQuantize(all);
+    AddQuantize(all);
     AddSelect(all);
     AddLowRank(all);
     AddElementwise(all);
@@ -113,7 +114,7 @@ const Operations& AllOperations() {
   return operations;
 }
 
-void Register(const Operation& operation, const NamedData& data) {
+void AddEntries(const Operation& operation, const NamedData& data, std::vector<Entry>& all) {
   for (const std::size_t n : kSizes) {
     for (const int threads : {1, 2}) {
       for (const std::string_view simd : kernels::SimdLevels()) {
@@ -121,47 +122,75 @@ void Register(const Operation& operation, const NamedData& data) {
                                  (operation.has_data ? "/data:" + std::string(data.name) : "") +
                                  "/n:" + std::to_string(n) + "/threads:" + std::to_string(threads) +
                                  "/simd:" + std::string(simd);
-        benchmark::RegisterBenchmark(name.c_str(), Run,
-                                     Entry{name, &operation, data.data, n, threads, simd})
-            ->UseRealTime();
+        all.push_back({name, &operation, data.data, n, threads, simd});
       }
     }
   }
 }
 
-void RegisterAll() {
+std::vector<Entry> AllEntries() {
+  std::vector<Entry> all;
   for (const Operation& operation : AllOperations())
     for (const NamedData& data : kAllData)
-      if (operation.has_data || data.data == Data::kNormal) Register(operation, data);
+      if (operation.has_data || data.data == Data::kNormal) AddEntries(operation, data, all);
+  return all;
 }
 
-void RunFilter(const std::string& filter) {
+void Register(const Entry& entry) {
+  benchmark::RegisterBenchmark(entry.name.c_str(), Run, entry)->UseRealTime();
+}
+
+// False where a name is unknown.
+bool RunLine(const std::vector<Entry>& entries, const std::string& names) {
+  benchmark::ClearRegisteredBenchmarks();
+  std::istringstream words(names);
+  for (std::string name; words >> name;) {
+    const auto found = std::ranges::find(entries, name, &Entry::name);
+    if (found == entries.end()) {
+      std::cerr << "no benchmark '" << name << "'\n";
+      return false;
+    }
+    Register(*found);
+  }
   benchmark::JSONReporter reporter;
-  benchmark::RunSpecifiedBenchmarks(&reporter, filter);
-  std::cout << "\n" << std::endl;
+  benchmark::RunSpecifiedBenchmarks(&reporter, ".");
+  std::cout << "end" << std::endl;
+  return true;
+}
+
+// The exit status.
+int RunFromStdin(const std::vector<Entry>& entries) {
+  std::cout << "{\"simd\": \"" << kernels::SimdLevel() << "\"}" << std::endl;
+  for (std::string names; std::getline(std::cin, names);)
+    if (!RunLine(entries, names)) return 2;
+  return any_wrong ? 1 : 0;
+}
+
+// Normal data, three sizes, one thread.
+std::string SensibleFilter() {
+  return "^[^/]*(/[a-z]*:[0-9a-z_.]*)?(/data:normal)?/n:(1024|262144|24993792)/threads:1/simd:" +
+         std::string(kernels::SimdLevel()) + "/";
+}
+
+// Takes `flag` out of the arguments; false where it is not there.
+bool TakeFlag(std::string_view flag, int& argc, char** argv) {
+  char** const end = std::remove(argv, argv + argc, flag);
+  const bool taken = end != argv + argc;
+  argc = static_cast<int>(end - argv);
+  return taken;
 }
 
 int Main(int argc, char** argv) {
-  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-  const auto given = [&](std::string_view prefix) {
-    return std::ranges::any_of(arguments, [&](auto a) { return a.starts_with(prefix); });
-  };
-  const bool from_stdin = given("--filters_from_stdin");
-  const bool filtered = given("--benchmark_filter");
-  argc = static_cast<int>(std::remove(argv, argv + argc, std::string_view("--filters_from_stdin")) -
-                          argv);
-  RegisterAll();
+  const bool from_stdin = TakeFlag("--names_from_stdin", argc, argv);
+  const bool filtered = std::any_of(argv, argv + argc, [](std::string_view argument) {
+    return argument.starts_with("--benchmark_filter");
+  });
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  if (from_stdin) {
-    for (std::string filter; std::getline(std::cin, filter);) RunFilter(filter);
-  } else if (filtered) {
-    benchmark::RunSpecifiedBenchmarks();
-  } else {
-    benchmark::RunSpecifiedBenchmarks(
-        "^[^/]*(/[a-z]*:[0-9a-z_.]*)?(/data:normal)?/n:(1024|262144|24993792)/threads:1/simd:" +
-        std::string(kernels::SimdLevel()) + "/");
-  }
+  const std::vector<Entry> entries = AllEntries();
+  if (from_stdin) return RunFromStdin(entries);
+  std::ranges::for_each(entries, Register);
+  benchmark::RunSpecifiedBenchmarks(filtered ? benchmark::GetBenchmarkFilter() : SensibleFilter());
   benchmark::Shutdown();
   return any_wrong ? 1 : 0;
 }

@@ -104,8 +104,10 @@ void WideSums(const ColumnTile& tile) {
       ahead.Fetch(rows);
       add(static_cast<std::ptrdiff_t>(j), j);
     }
-    if (j < tile.cols)
+    if (j < tile.cols) {
+      ahead.Fetch(rows);
       add(static_cast<std::ptrdiff_t>(tile.cols) - static_cast<std::ptrdiff_t>(kGroup), j);
+    }
   }
 }
 

@@ -48,11 +48,15 @@ struct OuterUse {
   static constexpr bool kAdd = kAddEntries;
 };
 
-// Entries that are not finite, or make a sum that is not, one by one.
+// Entries at a time: as many vectors of them, and of sums, as every instruction set has registers.
+inline constexpr std::size_t kVectors = std::min<std::size_t>(kGroupVectors, 4);
+inline constexpr std::size_t kStep = kVectors * kLanes;
+
+// A step with entries that are not finite, or that make a sum that is not, one by one.
 template <class Use>
 HWY_NOINLINE void OuterOneByOne(const float* p, Planes q, std::size_t rank, float weight,
                                 float* set, float* add) {
-  for (std::size_t j = 0; j < kGroup; ++j) {
+  for (std::size_t j = 0; j < kStep; ++j) {
     const float entry = OuterEntry(p, q, j, rank);
     if constexpr (Use::kSet) set[j] = entry;
     if constexpr (Use::kAdd) add[j] = SaturatedSum(add[j], weight * entry);
@@ -61,19 +65,19 @@ HWY_NOINLINE void OuterOneByOne(const float* p, Planes q, std::size_t rank, floa
 
 // kRank 0: a rank that only `rank` knows.
 template <class Use, std::size_t kRank>
-HWY_INLINE void OuterGroup(const float* HWY_RESTRICT p, Planes q, std::size_t rank, float weight,
-                           float* HWY_RESTRICT set, float* HWY_RESTRICT add) {
-  VF entry[kGroupVectors];
-  Unroll<kGroupVectors>([&](auto v) HWY_ATTR { entry[v] = hn::Zero(kF32); });
+HWY_INLINE void OuterStep(const float* HWY_RESTRICT p, Planes q, std::size_t rank, float weight,
+                          float* HWY_RESTRICT set, float* HWY_RESTRICT add) {
+  VF entry[kVectors];
+  Unroll<kVectors>([&](auto v) HWY_ATTR { entry[v] = hn::Zero(kF32); });
   for (std::size_t r = 0; r < (kRank > 0 ? kRank : rank); ++r) {
     const VF factor = hn::Set(kF32, p[r]);
-    Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+    Unroll<kVectors>([&](auto v) HWY_ATTR {
       entry[v] = entry[v] + factor * hn::LoadU(kF32, q.at + r * q.stride + v * kLanes);
     });
   }
   VU top = hn::Zero(kU32);
-  VF sum[kGroupVectors];
-  Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+  VF sum[kVectors];
+  Unroll<kVectors>([&](auto v) HWY_ATTR {
     if constexpr (Use::kAdd) {
       sum[v] = hn::LoadU(kF32, add + v * kLanes) + hn::Set(kF32, weight) * entry[v];
       top = MaxMagnitude(top, Magnitude(sum[v]));
@@ -83,10 +87,18 @@ HWY_INLINE void OuterGroup(const float* HWY_RESTRICT p, Planes q, std::size_t ra
   });
   if (HWY_UNLIKELY(AnyAtLeast(top, kF32Infinity)))
     return OuterOneByOne<Use>(p, q, rank, weight, set, add);
-  Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+  Unroll<kVectors>([&](auto v) HWY_ATTR {
     if constexpr (Use::kSet) StoreAligned<Use::kStream>(entry[v], kF32, set + v * kLanes);
     if constexpr (Use::kAdd) hn::StoreU(sum[v], kF32, add + v * kLanes);
   });
+}
+
+template <class Use, std::size_t kRank>
+HWY_INLINE void OuterGroup(const float* p, Planes q, std::size_t rank, float weight, float* set,
+                           float* add) {
+  for (std::size_t at = 0; at < kGroup; at += kStep)
+    OuterStep<Use, kRank>(p, {q.at + at, q.stride}, rank, weight, Use::kSet ? set + at : nullptr,
+                          Use::kAdd ? add + at : nullptr);
 }
 
 template <class Use, std::size_t kRank>
@@ -132,6 +144,7 @@ HWY_INLINE void OuterBlock(const OuterRows& all, std::size_t row) {
     for (std::size_t i = 0; i < kRows; ++i, at[i - 1] += kGroup)
       GroupAt<Use, kRank>(all, row + i, at[i]);
   }
+  if (Use::kAdd && all.cols % kGroup > 0) ahead.Fetch(kRows);
   for (std::size_t i = 0; i < kRows; ++i) {
     for (; all.cols - at[i] >= kGroup; at[i] += kGroup) GroupAt<Use, kRank>(all, row + i, at[i]);
     if (at[i] < all.cols) PartAt<Use, kRank>(all, row + i, at[i], all.cols - at[i]);
@@ -185,7 +198,7 @@ void AllRows(const Backend& backend, Scratch& scratch, In p, In q, std::size_t r
   // Where rows are short, only lines that no row's end cuts pay.
   const bool stream =
       OutgrowsCaches(rows * cols * sizeof(float)) &&
-      (cols >= 1024 || (cols % 16 == 0 && reinterpret_cast<std::uintptr_t>(set) % 64 == 0));
+      (cols >= 512 || (cols % 16 == 0 && reinterpret_cast<std::uintptr_t>(set) % 64 == 0));
   const std::size_t step = std::max<std::size_t>(16, 4 * kTaskElements / cols);
   ForRanges(backend, rows, step, [&](std::size_t begin, std::size_t end) {
     outer({.p = p.data() + begin * rank,

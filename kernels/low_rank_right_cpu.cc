@@ -123,13 +123,14 @@ struct Sweep {
 
   // Columns [begin, end), less than a group, padded with zeros, whose products change no lane.
   void AddRest(std::size_t begin, std::size_t end, Lanes& lanes) const {
-    HWY_ALIGN_MAX float padded[kRows][kGroup] = {};
     for (std::size_t i = 0; i < kRows; ++i) {
-      float* row = m + i * stride;
-      for (std::size_t j = begin; x != nullptr && j < end; ++j)
-        row[j] = SaturatedSum(row[j], x[i * stride + j]);
-      std::memcpy(padded[i], row + begin, (end - begin) * sizeof(float));
-      AddSlices(padded[i], {q.at + begin, q.stride}, rank, 1, lanes.at[i]);
+      float* row = m + i * stride + begin;
+      Padded<float> rest(row, end - begin);
+      if (x != nullptr) {
+        GrowGroup(Padded<float>(x + i * stride + begin, end - begin).at, rest.at);
+        rest.CopyTo(row, end - begin);
+      }
+      AddSlices(rest.at, {q.at + begin, q.stride}, rank, 1, lanes.at[i]);
     }
   }
 
@@ -156,7 +157,11 @@ struct Sweep {
       }
       j += groups * kGroup;
     }
-    if (j < end) AddRest(j, end, lanes);
+    if (j < end) {
+      m_ahead.Fetch(kRows);
+      if (x != nullptr) x_ahead.Fetch(kRows);
+      AddRest(j, end, lanes);
+    }
     for (std::size_t i = 0; i < kRows; ++i)
       for (std::size_t r = 0; r < rank; ++r) sums[i * sums_stride + r] = TreeSum(lanes.at[i][r]);
   }

@@ -57,10 +57,13 @@ void ExpectRefAgreesWithFeedback(In x, const std::vector<float>& residual, std::
                                  const Backend& threads) {
   SCOPED_TRACE("feedback, k = " + std::to_string(k));
   const Fed expected = ApplyFeedback(ref::TopKFeedback, x, residual, k);
+  std::vector<float> sum = residual;
+  AddSaturated(kBackend, x, sum);
   for (const Backend& backend : {kBackend, threads}) {
     const Fed fed = ApplyFeedback(cpu::TopKFeedback, x, residual, k, backend);
     ExpectSame(fed.chosen, expected.chosen);
     EXPECT_TRUE(SameBits(fed.residual, expected.residual));
+    ExpectSame(Apply(cpu::TopK, sum, k, backend), expected.chosen);
   }
 }
 
@@ -130,15 +133,25 @@ TEST(TopKTest, EveryInputAsTheReferenceDoes) {
 TEST(TopKTest, LongInputsAsTheReferenceDoes) {
   FourThreads threads;
   for (Pattern pattern : kPatterns) {
-    for (std::size_t n : {cpu::kDirectElements, cpu::kDirectElements + 1, kManyTasks}) {
+    for (std::size_t n : {cpu::kDirectElements + 1, kManyTasks}) {
       SCOPED_TRACE(std::string(NameOf(pattern)) + ", n = " + std::to_string(n));
       const std::vector<float> memory = MakeInput(pattern, n + 1);
       const In x = In(memory).subspan(1);
-      for (std::size_t k : {std::size_t{1}, n / 1000, n / 100, n / 10, n / 2, n - 1, n})
-        ExpectRefAgreesEitherWay(x, k, threads.backend());
+      const std::vector<float> zeros(n, 0.0F);
+      for (std::size_t k : {std::size_t{1}, n / 10, n / 2, n})
+        ExpectRefAgreesWithFeedback(x, zeros, k, threads.backend());
+      ExpectRefAgreesEitherWay(x, n / 100, threads.backend());
       if (HasFailure()) return;
     }
   }
+}
+
+// All that is chosen lies in two of 16 stripes, whose lists have not room for it.
+TEST(TopKTest, ListsThatOverflowChangeNothing) {
+  FourThreads threads;
+  const std::size_t n = std::size_t{1} << 19;
+  const std::vector<float> x = MakeInput(Pattern::kSorted, n);
+  ExpectRefAgreesWithFeedback(x, std::vector<float>(n, 0.0F), n / 10, threads.backend());
 }
 
 TEST(TopKTest, FeedbackIsItsThreePasses) {
@@ -193,8 +206,8 @@ TEST(TopKTest, MisledSamplesChangeNothing) {
     SCOPED_TRACE(what);
     std::vector<float> x(n);
     for (std::size_t i = 0; i < n; ++i) x[i] = sampled[i] ? shown(i) : hidden(i);
-    for (std::size_t k : {std::size_t{1}, n / 1000, n / 100, n / 10, n / 2, n - 1})
-      ExpectRefAgreesEitherWay(x, k, threads.backend());
+    for (std::size_t k : {std::size_t{1}, n / 100, n / 10, n / 2})
+      ExpectRefAgreesWithFeedback(x, std::vector<float>(n, 0.0F), k, threads.backend());
   };
   const std::vector<float> normal = MakeInput(Pattern::kNormal, n);
   const auto value = [&](std::size_t i) { return normal[i]; };
@@ -280,8 +293,8 @@ TEST(ThresholdSelectTest, LongInputsAsTheReferenceDoes) {
   for (Pattern pattern : kPatterns) {
     SCOPED_TRACE(NameOf(pattern));
     const std::vector<float> x = MakeInput(pattern, kManyTasks);
-    for (float threshold : {0.0F, 0.375F, 1.0F, 60000.0F})
-      for (std::size_t room : {kManyTasks, kManyTasks / 10, std::size_t{100}})
+    for (float threshold : {0.0F, 0.375F, 60000.0F})
+      for (std::size_t room : {kManyTasks, kManyTasks / 10})
         ExpectRefAgreesOnThreshold(x, threshold, room, threads.backend());
   }
 }
@@ -330,9 +343,9 @@ TEST(ScatterAddTest, EveryInputAsTheReferenceDoes) {
 TEST(ScatterAddTest, LongOutputsAsTheReferenceDoes) {
   FourThreads threads;
   const std::vector<float> before = MakeInput(Pattern::kNormal, kStreamed, 5);
-  for (std::size_t offset : {0, 1, 7}) {
+  for (std::size_t offset : {0, 7}) {
     const In x = In(before).subspan(offset);
-    ExpectSameScatters(Apply(TopK, x, kStreamed / 10), before, offset, threads.backend());
+    ExpectSameScatters(Apply(TopK, x, kStreamed / 20), before, offset, threads.backend());
   }
 }
 

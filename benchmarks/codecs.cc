@@ -1,10 +1,11 @@
-// Encode and decode of every registered method's example, one rank, one thread, on normal data.
+// Encode and decode of every registered method's example, one rank, on normal data.
 //
 //   bazel run -c opt //benchmarks:codecs -- --benchmark_filter='top_k.*n:262144'
 //
 // A step goes through the real exchange; Encode times its sends (payload and frame checksum),
 // Decode its receives (frame check and average). Counters: bytes_per_second of the fp32 gradient,
-// payload_ratio = its bytes / those sent. Exit status 1 when a step fails or gives no average.
+// payload_ratio = its bytes / those sent, rel_error = |average - gradient| / |gradient| of the
+// first step. Exit status 1 when a step fails or gives no average.
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "comm/exchange.h"
 #include "comm/lock_step_group.h"
 #include "compressors/api/registry.h"
+#include "core/executor.h"
 #include "core/random.h"
 
 namespace slimgrad {
@@ -40,11 +42,12 @@ std::vector<float> NormalValues(std::size_t n) {
 
 // One rank with one square matrix of n elements.
 struct Stand {
-  explicit Stand(std::size_t n) : gradient(NormalValues(n)), average(n) {}
+  Stand(std::size_t n, int threads) : executor(threads), gradient(NormalValues(n)), average(n) {}
 
   Status SetUp(const std::string& spec) {
     const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(gradient.size())));
     ExchangeOptions options;
+    options.backend.executor = &executor;
     options.clock_ns = [] {
       return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
                                         std::chrono::nanoseconds(1));
@@ -63,32 +66,39 @@ struct Stand {
     return exchange->Step({&ins, 1}, {&outs, 1}, {});
   }
 
-  // Empty, or what is wrong with the last step.
-  std::string Problem() const {
+  double RelativeError() const {
     double error = 0, norm = 0;
     for (std::size_t i = 0; i < average.size(); ++i) {
-      if (!std::isfinite(average[i])) return "the average is not finite";
       const double x = static_cast<double>(gradient[i]);
       error += std::pow(static_cast<double>(average[i]) - x, 2);
       norm += x * x;
     }
+    return std::sqrt(error / norm);
+  }
+
+  // Empty, or what is wrong with the last step.
+  std::string Problem() const {
+    const double error = RelativeError();
+    if (!std::isfinite(error)) return "the average is not finite";
     if (exchange->report().skipped) return "the step was skipped";
     if (exchange->report().payload_bytes == 0) return "nothing was sent";
     // Before there is a residual, an average is nearer to the gradient than zero is.
-    const bool far = exchange->report().step == 0 && !(error < norm);
+    const bool far = exchange->report().step == 0 && !(error < 1);
     return far ? "the average is not the gradient's" : "";
   }
 
+  PoolExecutor executor;
   LockStepGroup group{1};
   std::vector<float> gradient, average;
   std::unique_ptr<Exchange> exchange;
 };
 
 void Run(benchmark::State& state, const std::string& spec, std::uint64_t StepReport::*nanoseconds) {
-  Stand stand(static_cast<std::size_t>(state.range(0)));
+  Stand stand(static_cast<std::size_t>(state.range(0)), static_cast<int>(state.range(1)));
   Status status = stand.SetUp(spec);
   if (status.ok()) status = stand.Step();
   std::string problem = status.ok() ? stand.Problem() : status.message();
+  const double first_error = stand.RelativeError();
   while (problem.empty() && state.KeepRunning()) {
     status = stand.Step();
     state.SetIterationTime(1e-9 * static_cast<double>(stand.exchange->report().*nanoseconds));
@@ -102,6 +112,7 @@ void Run(benchmark::State& state, const std::string& spec, std::uint64_t StepRep
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * bytes);
   state.counters["payload_ratio"] =
       static_cast<double>(bytes) / static_cast<double>(stand.exchange->report().payload_bytes);
+  state.counters["rel_error"] = first_error;
 }
 
 void RegisterAll() {
@@ -110,8 +121,8 @@ void RegisterAll() {
       benchmark::RegisterBenchmark(
           ((part == &StepReport::encode_ns ? "Encode/" : "Decode/") + method->example).c_str(), Run,
           method->example, part)
-          ->ArgName("n")
-          ->ArgsProduct({{1 << 10, 1 << 18, 1 << 22}})
+          ->ArgNames({"n", "threads"})
+          ->ArgsProduct({{1 << 10, 1 << 18, 1 << 22}, {1, 2}})
           ->UseManualTime();
 }
 

@@ -76,21 +76,9 @@ def inputs(data, n):
 # --- peers: each takes the inputs and returns what is timed, a function of the turn
 
 
-def _to_f16(xs):
-    return lambda turn: xs[turn].half()
-
-
-def _to_bf16(xs):
-    return lambda turn: xs[turn].bfloat16()
-
-
 def _from_f16(xs):
     codes = [x.half() for x in xs]
     return lambda turn: codes[turn].float()
-
-
-def _f16_round_trip(xs):
-    return lambda turn: xs[turn].half().float()
 
 
 def _pack(x):
@@ -99,10 +87,6 @@ def _pack(x):
 
 def _unpack(bits, n):
     return torch.from_numpy(numpy.unpackbits(bits, count=n)).float().mul_(2).sub_(1)
-
-
-def _sign_pack(xs):
-    return lambda turn: _pack(xs[turn])
 
 
 def _sign_unpack(xs):
@@ -305,11 +289,11 @@ def _count_non_finite(xs):
 
 # By the names of benchmarks:kernels.
 PEERS = {
-    "f32_to_f16": _to_f16,
-    "f32_to_bf16": _to_bf16,
+    "f32_to_f16": lambda xs: lambda turn: xs[turn].half(),
+    "f32_to_bf16": lambda xs: lambda turn: xs[turn].bfloat16(),
     "f16_to_f32": _from_f16,
-    "f16_round_trip": _f16_round_trip,
-    "sign_pack": _sign_pack,
+    "f16_round_trip": lambda xs: lambda turn: xs[turn].half().float(),
+    "sign_pack": lambda xs: lambda turn: _pack(xs[turn]),
     "sign_unpack": _sign_unpack,
     "one_bit_feedback": _one_bit_feedback,
     "one_bit_round_trip": _one_bit_round_trip,

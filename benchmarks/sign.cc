@@ -11,6 +11,7 @@ namespace k = kernels;
 // Signs without a level: what is decoded is 1 and -1.
 struct Sign {
   explicit Sign(std::size_t size) : n(size) {}
+  static constexpr bool kNotDecoded = true;
   using Code = CodeOf<std::uint8_t>;
   Code NewCode() const { return Code(k::BitBytes(n)); }
 

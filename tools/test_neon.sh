@@ -1,0 +1,41 @@
+#!/bin/bash
+# Runs the kernels' tests on Arm's NEON without an Arm machine: cross-compiled, and interpreted by
+# qemu. Slow, so tests of threads and of outputs that outgrow the caches are left out.
+#
+# usage: tools/test_neon.sh [GTEST_FILTER]
+#
+# Needs: dpkg --add-architecture arm64 && apt-get update && apt-get install \
+#   g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libxxhash-dev:arm64
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+filter=${1:-*-*Thread*:*Stream*:*DeathTest*:*AllExponents*:*Slow*}
+triple=aarch64-linux-gnu
+for tool in $triple-g++ qemu-aarch64; do
+  command -v "$tool" >/dev/null || {
+    echo "No $tool. $0 says near its top what to install." >&2
+    exit 2
+  }
+done
+
+googletest=/usr/src/googletest/googletest
+build=${TMPDIR:-/tmp}/slimgrad-neon
+mkdir -p "$build"
+sources=(kernels/*.cc core/{buffer,dtype,executor,hash,random,scratch,status,tensor}.cc
+  tests/kernels/main.cc tests/kernels/*_test.cc "$googletest/src/gtest-all.cc")
+
+compile() {  # compile SOURCE
+  local object=$build/${1//\//_}.o
+  [[ $object -nt $1 ]] ||
+    aarch64-linux-gnu-g++ -std=c++20 -O2 -ffp-contract=off -I. -isystem /usr/include/eigen3 \
+      -isystem "$googletest" -isystem "$googletest/include" \
+      '-DHWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)' \
+      -c "$1" -o "$object"
+}
+export -f compile
+export build googletest
+printf '%s\n' "${sources[@]}" | grep -v simd_test |
+  xargs --max-procs="$(nproc)" -I{} bash -c 'compile {}'
+$triple-g++ -o "$build/tests" "$build"/*.o -lhwy -lxxhash -lpthread
+qemu-aarch64 -L /usr/$triple -E LD_LIBRARY_PATH=/usr/lib/$triple "$build/tests" \
+  --gtest_filter="$filter" --gtest_brief=1

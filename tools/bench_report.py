@@ -101,10 +101,14 @@ HEADER = (
 )
 
 
+def _ceiling(row, simd, samples):
+    return row.times * min(samples.median(name) for name in ceiling_names(row, simd))
+
+
 def _against_ceiling(row, simd, samples, ours):
     if not row.traffic:
         return ["", "", ""]
-    ceiling = row.times * min(samples.median(name) for name in ceiling_names(row, simd))
+    ceiling = _ceiling(row, simd, samples)
     share = ceiling / ours
     return [
         _time(ceiling),
@@ -121,10 +125,14 @@ def _against_peer(row, samples, ours):
     return [_time(peer), f"{times:.1f}", _target(times, row.to_peer, f"{row.to_peer or 0:g}")]
 
 
-def _other(row, baseline, ours):
+def _other(row, simd, samples, baseline, ours):
     if row.scaling:
         found = baseline / ours
-        return [f"{found:.2f}x of 1 thread", _target(found, row.scaling, f"{row.scaling:g}x")]
+        memory = ""
+        if row.traffic:
+            gain = _ceiling(row.baseline(), simd, samples) / _ceiling(row, simd, samples)
+            memory = f" (memory: {gain:.2f}x)"
+        return [f"{found:.2f}x of 1 thread{memory}", _target(found, row.scaling, f"{row.scaling:g}x")]
     if row.to_normal:
         found = ours / baseline
         text = f"at most {row.to_normal:g}x"
@@ -153,7 +161,7 @@ def cells(row, simd, samples):
         f"{_time(ours)} ({_time(low)} to {_time(high)})",
         *_against_ceiling(row, simd, samples, ours),
         *_against_peer(row, samples, ours),
-        *_other(row, before, ours),
+        *_other(row, simd, samples, before, ours),
         f"{counters['wrong']:.0f}",
         f"{counters['rel_error']:.2g}" if "rel_error" in counters else "",
         f"{counters['ratio']:.4g}" if "ratio" in counters else "",

@@ -105,6 +105,18 @@ class BenchTableTest(unittest.TestCase):
         self.assertEqual(line["other"], "1.90x of 1 thread")
         self.assertEqual(line["other: target"], "1.8x: met")
 
+    def test_two_threads_against_what_they_gain_of_memory(self):
+        row = bench_rows.Row("int8", threads=2, scaling=1.8, traffic="r4w1")
+        one = row.baseline()
+        samples = _samples(
+            _run(bench_report.operation_name(row, "avx2"), 4.0),
+            _run(bench_report.operation_name(one, "avx2"), 5.0),
+            *(_run(name, 3.0) for name in bench_report.ceiling_names(row, "avx2")),
+            *(_run(name, 3.6) for name in bench_report.ceiling_names(one, "avx2")),
+        )
+        line = self.line(row, samples)
+        self.assertEqual(line["other"], "1.25x of 1 thread (memory: 1.20x)")
+
     def test_worst_case_against_normal_data(self):
         row = bench_rows.Row("top_k/density:0.01", data="zeros", to_normal=4.0)
         samples = _samples(

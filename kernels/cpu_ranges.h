@@ -1,5 +1,5 @@
-// Private to the cpu kernels: how a loop is cut into tasks. The cut never depends on the executor,
-// tasks write disjoint memory, and nothing is allocated.
+// Private to the cpu kernels: how a loop is cut into tasks. The cut never shows in a result: tasks
+// write disjoint memory, and sums have their own shape. Nothing is allocated.
 #pragma once
 
 #include <algorithm>

@@ -148,8 +148,8 @@ void AddOuter(const Backend& backend, Scratch& scratch, In p, In q, std::size_t 
   SLIMGRAD_DISPATCH(backend, AddOuter, scratch, p, q, rows, cols, rank, weight, m);
 }
 
-void Outer(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
-           std::size_t cols, std::size_t rank, Out m) {
+void Outer(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows, std::size_t cols,
+           std::size_t rank, Out m) {
   SLIMGRAD_DISPATCH(backend, Outer, scratch, p, q, rows, cols, rank, m);
 }
 

@@ -100,9 +100,12 @@ HWY_INLINE std::uint64_t AddGroup(const Source& source, std::size_t i, VF (&up)[
     const VF x = source.Take(i + v * kLanes);
     const auto positive = IsPositive(x);
     bits |= BitsOf(positive) << (v * kLanes);
-    if constexpr (kTwo) {
+    if constexpr (kTwo && kLanes == 16) {  // the same in one masked instruction each
       up[v] = hn::IfThenElse(positive, up[v] + x, up[v]);
       down[v] = hn::IfThenElse(positive, down[v], down[v] + x);
+    } else if constexpr (kTwo) {
+      up[v] = up[v] + hn::IfThenElseZero(positive, x);
+      down[v] = down[v] + hn::IfThenZeroElse(positive, x);
     } else {
       up[v] = up[v] + hn::Abs(x);
     }

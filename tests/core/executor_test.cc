@@ -62,9 +62,8 @@ TEST(Executor, ManyCallersShareAPool) {
 TEST(Executor, ATaskMayCallThePoolItself) {
   PoolExecutor executor(3);
   std::atomic<int> runs = 0;
-  executor.ParallelFor(8, [&](std::size_t) {
-    executor.ParallelFor(8, [&](std::size_t) { ++runs; });
-  });
+  executor.ParallelFor(8,
+                       [&](std::size_t) { executor.ParallelFor(8, [&](std::size_t) { ++runs; }); });
   EXPECT_EQ(runs, 64);
 }
 

@@ -64,6 +64,9 @@ class PhiloxVectors {
   static std::uint32_t High(std::uint64_t bits) { return static_cast<std::uint32_t>(bits >> 32); }
 
   struct Words {
+    // Implicit ones would not be compiled for the instruction set.
+    HWY_INLINE Words() {}
+    HWY_INLINE Words(VU a, VU b, VU c, VU d) : w0(a), w1(b), w2(c), w3(d) {}
     VU w0, w1, w2, w3;
   };
 

@@ -42,6 +42,7 @@ struct Found {
 
 // The largest magnitudes of each unit of a group.
 struct Tops {
+  HWY_INLINE Tops() {}  // an implicit one would not be compiled for the instruction set
   VI at[kGroup / kUnit];
 
   HWY_INLINE VI All() const { return hn::Max(hn::Max(at[0], at[1]), hn::Max(at[2], at[3])); }

@@ -21,6 +21,7 @@ import pathlib
 import platform
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -149,6 +150,8 @@ def _first(path, pattern, default="unknown"):
 
 
 def _output(*command):
+    if shutil.which(command[0]) is None:
+        return "unknown"
     done = subprocess.run(command, capture_output=True, text=True, cwd=_ROOT, check=False)
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
@@ -172,7 +175,8 @@ def facts(arguments, versions):
     memory_kb = int(_first("/proc/meminfo", r"^MemTotal:\s*(\d+)", "0"))
     pages = _first("/sys/kernel/mm/transparent_hugepage/enabled", r"\[(\w+)\]")
     load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
-    changed = "" if _output("git", "status", "--porcelain") == "" else ", with changes"
+    clean = _output("git", "status", "--porcelain") in ("", "unknown")
+    changed = "" if clean else ", with changes"
     return [
         f"CPU: {_cpu()}, {os.cpu_count()} cores; caches of all cores: "
         f"{', '.join(' '.join(cache.split()) for cache in caches)}",

@@ -1,4 +1,3 @@
-#include <atomic>
 #include <cstring>
 
 #include "core/check.h"
@@ -242,17 +241,6 @@ HWY_EXPORT(WidenBF16);
 template <class Bits>
 std::uint16_t* Codes(std::span<Bits> to) {
   return reinterpret_cast<std::uint16_t*>(to.data());
-}
-
-// Adds up run(begin, end) over all ranges.
-template <class RunRange>
-std::uint64_t CountOver(const Backend& backend, std::size_t n, const RunRange& run) {
-  std::atomic<std::uint64_t> total = 0;
-  ForElements(backend, n, [&](std::size_t begin, std::size_t end) {
-    const std::uint64_t count = run(begin, end);
-    if (count > 0) total.fetch_add(count, std::memory_order_relaxed);
-  });
-  return total;
 }
 
 template <class Bits, class Narrow>

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/backend.h"
 
@@ -31,6 +33,17 @@ void ForRanges(const Backend& backend, std::size_t n, std::size_t step, RunRange
 template <class RunRange>
 void ForElements(const Backend& backend, std::size_t n, RunRange&& run) {
   ForRanges(backend, n, kTaskElements, run);
+}
+
+// The same, adding up what run(begin, end) returns.
+template <class RunRange>
+std::uint64_t CountOver(const Backend& backend, std::size_t n, const RunRange& run) {
+  std::atomic<std::uint64_t> total = 0;
+  ForElements(backend, n, [&](std::size_t begin, std::size_t end) {
+    const std::uint64_t count = run(begin, end);
+    if (count > 0) total.fetch_add(count, std::memory_order_relaxed);
+  });
+  return total;
 }
 
 // The same for items (rows, blocks) of `size` elements each.

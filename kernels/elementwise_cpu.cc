@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "core/check.h"
@@ -129,17 +128,6 @@ HWY_EXPORT(AddSaturatedRange);
 HWY_EXPORT(DivideRange);
 HWY_EXPORT(CountExponents32);
 HWY_EXPORT(CountExponents16);
-
-// Adds up run(begin, end) over all ranges.
-template <class RunRange>
-std::uint64_t CountOver(const Backend& backend, std::size_t n, const RunRange& run) {
-  std::atomic<std::uint64_t> total = 0;
-  ForElements(backend, n, [&](std::size_t begin, std::size_t end) {
-    const std::uint64_t count = run(begin, end);
-    if (count > 0) total.fetch_add(count, std::memory_order_relaxed);
-  });
-  return total;
-}
 
 // Elements are read as integers: no fp operation can trap, quiet or flush.
 template <class Word, class Count>

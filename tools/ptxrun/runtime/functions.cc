@@ -1,0 +1,92 @@
+// What the host may ask of, and set for, one kernel.
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "tools/ptxrun/runtime/devices.h"
+#include "tools/ptxrun/runtime/launch.h"
+#include "tools/ptxrun/runtime/process.h"
+
+using ptxrun::FindKernel;
+using ptxrun::Record;
+
+namespace {
+
+// PTX has none yet; a plausible number for those who divide by it.
+constexpr int kRegistersAThread = 32;
+
+bool FitsShared(const ptx::Func& kernel, std::size_t dynamic_bytes) {
+  return kernel.sstat + dynamic_bytes <= static_cast<std::size_t>(ptxrun::SharedBytesOptIn());
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* stub) {
+  *attributes = {};
+  const ptx::Func* kernel = FindKernel(stub);
+  if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
+  attributes->ptxVersion = kernel->mod->sm;
+  attributes->binaryVersion = kernel->mod->sm;
+  attributes->maxThreadsPerBlock = kernel->maxntid;
+  attributes->sharedSizeBytes = kernel->sstat;
+  attributes->localSizeBytes = kernel->local_size;
+  attributes->numRegs = kRegistersAThread;
+  attributes->maxDynamicSharedSizeBytes = static_cast<int>(ptxrun::DynamicSharedBytes(*kernel));
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void* stub, cudaFuncAttribute attribute, int value) {
+  ptx::Func* kernel = FindKernel(stub);
+  if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (value < 0 || !FitsShared(*kernel, static_cast<std::size_t>(value)))
+    return Record(cudaErrorInvalidValue);
+  kernel->maxdyn = value;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return cudaSuccess; }
+
+cudaError_t cudaFuncGetName(const char** name, const void* stub) {
+  const ptx::Func* kernel = FindKernel(stub);
+  if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
+  *name = kernel->name.c_str();
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* stub) {
+  if (FindKernel(stub) == nullptr) return Record(cudaErrorInvalidDeviceFunction);
+  *function = reinterpret_cast<cudaFunction_t>(const_cast<void*>(stub));
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* stub,
+                                                                   int threads,
+                                                                   std::size_t shared_bytes,
+                                                                   unsigned) {
+  const ptx::Func* kernel = FindKernel(stub);
+  if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
+  *blocks = 0;
+  if (threads < 1) return Record(cudaErrorInvalidValue);
+  if (threads <= kernel->maxntid && FitsShared(*kernel, shared_bytes))
+    *blocks = ptxrun::BlocksAMultiprocessor(static_cast<unsigned>(threads));
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* stub,
+                                                          int threads, std::size_t shared_bytes) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, stub, threads, shared_bytes,
+                                                                0);
+}
+
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void* stub, int,
+                                                      int) {
+  const ptx::Func* kernel = FindKernel(stub);
+  if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
+  *bytes = static_cast<std::size_t>(ptxrun::SharedBytesOptIn()) - kernel->sstat;
+  return cudaSuccess;
+}
+
+}  // extern "C"

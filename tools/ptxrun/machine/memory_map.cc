@@ -1,0 +1,44 @@
+// The memory map.
+#include "tools/ptxrun/machine/memory_map.h"
+
+namespace ptx {
+
+MemoryMap MM;
+
+void MemoryMap::add(const void* begin, u64 bytes, const char* kind, int dev) {
+  const std::lock_guard lock(mu);
+  const u64 address = reinterpret_cast<u64>(begin);
+  ranges_[address] = {address + bytes, kind, dev};
+}
+
+void MemoryMap::del(const void* begin) {
+  const std::lock_guard lock(mu);
+  ranges_.erase(reinterpret_cast<u64>(begin));
+}
+
+bool MemoryMap::find(u64 address, u64& begin, Range& range) {
+  const std::lock_guard lock(mu);
+  return FindLocked(address, begin, range);
+}
+
+bool MemoryMap::Reaches(int dev, u64 address, u64 bytes, u64& begin, u64& end) {
+  const std::lock_guard lock(mu);
+  Range range{};
+  if (!FindLocked(address, begin, range) || address + bytes > range.end) return false;
+  end = range.end;
+  return range.dev < 0 || range.dev == dev || peer[dev][range.dev];
+}
+
+bool MemoryMap::FindLocked(u64 address, u64& begin, Range& range) const {
+  auto found = ranges_.upper_bound(address);
+  if (found == ranges_.begin()) return false;
+  --found;
+  const auto& [first, candidate] = *found;
+  const bool empty = first == candidate.end;
+  if (address >= candidate.end && !(empty && address == first)) return false;
+  begin = first;
+  range = candidate;
+  return true;
+}
+
+}  // namespace ptx

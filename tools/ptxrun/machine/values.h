@@ -1,0 +1,68 @@
+// A register's 64 bits as integers and floats.
+#pragma once
+
+#include <bit>
+#include <cfenv>
+#include <cmath>
+
+#include "tools/ptxrun/ptx/types.h"
+
+namespace ptx {
+
+constexpr u64 ByteMask(unsigned bytes) {
+  return bytes >= 8 ? ~u64{0} : (u64{1} << (8 * bytes)) - 1;
+}
+constexpr u64 ZeroExtend(u64 value, Type type) { return value & ByteMask(Bytes(type)); }
+constexpr i64 SignExtend(u64 value, Type type) {
+  const unsigned shift = 64 - Bits(type);
+  return static_cast<i64>(value << shift) >> shift;
+}
+// As the type's signedness says.
+constexpr i64 IntegerOf(u64 value, Type type) {
+  return IsSigned(type) ? SignExtend(value, type) : static_cast<i64>(ZeroExtend(value, type));
+}
+
+inline float FloatOf(u64 value) { return std::bit_cast<float>(static_cast<u32>(value)); }
+inline double DoubleOf(u64 value) { return std::bit_cast<double>(value); }
+inline u64 BitsOf(float value) { return std::bit_cast<u32>(value); }
+inline u64 BitsOf(double value) { return std::bit_cast<u64>(value); }
+
+constexpr u32 kNanF32 = 0x7fffffff;  // the canonical one
+
+inline float FlushSubnormal(float x) {
+  return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x;
+}
+
+inline double ToInteger(double x, Rounding rounding) {
+  switch (rounding) {
+    case Rounding::kZero: return std::trunc(x);
+    case Rounding::kDown: return std::floor(x);
+    case Rounding::kUp: return std::ceil(x);
+    case Rounding::kAway: return std::round(x);
+    default: return std::nearbyint(x);
+  }
+}
+
+// Sets the CPU's rounding mode for its lifetime; to nearest costs nothing.
+class RoundingScope {
+ public:
+  explicit RoundingScope(Rounding rounding) {
+    const int mode = rounding == Rounding::kZero   ? FE_TOWARDZERO
+                     : rounding == Rounding::kDown ? FE_DOWNWARD
+                     : rounding == Rounding::kUp   ? FE_UPWARD
+                                                   : FE_TONEAREST;
+    if (mode == FE_TONEAREST) return;
+    old_ = std::fegetround();
+    std::fesetround(mode);
+  }
+  ~RoundingScope() {
+    if (old_ >= 0) std::fesetround(old_);
+  }
+  RoundingScope(const RoundingScope&) = delete;
+  RoundingScope& operator=(const RoundingScope&) = delete;
+
+ private:
+  int old_ = -1;
+};
+
+}  // namespace ptx

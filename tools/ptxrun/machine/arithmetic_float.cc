@@ -131,8 +131,6 @@ u64 Half(const Instruction& i, Op op, Type type, u64 a, u64 b, u64 c) {
 }  // namespace
 
 u64 FloatArithmetic(const Instruction& i, Op op, Type type, u64 a, u64 b, u64 c) {
-  if ((op == Op::kMin || op == Op::kMax) && i.abs)
-    throw Error("unsupported instruction " + i.text);  // min.xorsign.abs
   if (type == Type::kF32) return Single(i, op, a, b, c);
   if (type == Type::kF64) {
     const RoundingScope rounding(i.rounding);

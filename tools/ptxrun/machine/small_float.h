@@ -70,8 +70,8 @@ inline u8 ToE5m2(double x) { return static_cast<u8>(ToSmall(x, kE5m2Format, Roun
 
 inline double FromHalf(u16 half) {
   const u64 bits = half, sign = bits >> 15 << 63, magnitude = bits & 0x7fff;
-  if (magnitude >= 0x7c00)  // infinity, NaN
-    return std::bit_cast<double>(sign | u64{0x7ff} << 52 | (magnitude & 0x3ff) << 42);
+  if (magnitude >= 0x7c00)
+    return std::copysign(magnitude == 0x7c00 ? INFINITY : NAN, std::bit_cast<double>(sign));
   if (magnitude >= 0x400)  // the exponent's bias is 1023 instead of 15
     return std::bit_cast<double>(sign | ((magnitude << 42) + (u64{1023 - 15} << 52)));
   return std::copysign(static_cast<double>(magnitude) * 0x1p-24, std::bit_cast<double>(sign));

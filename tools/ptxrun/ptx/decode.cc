@@ -161,8 +161,8 @@ bool IsFloatOnly(Op op) {
 
 bool IsSupported(const Instruction& i) {
   if (i.op == Op::kCvt && !CvtIsSupported(i)) return false;
-  if (i.op != Op::kCvt && i.satfinite) return false;
-  if ((i.nan_wins || i.abs || i.Has("xorsign")) && !IsMinMax(i.op)) return false;
+  if (i.op != Op::kCvt && (i.satfinite || IsFp8Pair(i.type))) return false;
+  if (i.abs || i.Has("xorsign") || (i.nan_wins && !IsMinMax(i.op))) return false;
   if (IsMixed(i)) return false;
   if ((i.op == Op::kLd || i.op == Op::kSt || i.op == Op::kRed) && i.Has("async")) return false;
   if (IsAtomic(i.op) && i.type == Type::kB128) return false;

@@ -1,6 +1,8 @@
 // How an instruction is executed: its handler gets a Lane and says how the thread goes on.
 #pragma once
 
+#include <cstring>
+
 #include "tools/ptxrun/machine/machine.h"
 #include "tools/ptxrun/machine/values.h"
 
@@ -32,6 +34,15 @@ struct Lane {
   void Set(std::size_t k, u64 value) const { Put(At(k), value); }
   void Put(const Operand& operand, u64 value) const {
     if (operand.IsRegister()) regs[operand.reg] = value;
+  }
+
+  // A 128-bit register is two of the others.
+  void GetWide(const Operand& operand, u8* to) const {
+    if (!operand.IsRegister()) Unsupported();
+    std::memcpy(to, regs + operand.reg, 16);
+  }
+  void PutWide(const Operand& operand, const u8* from) const {
+    if (operand.IsRegister()) std::memcpy(regs + operand.reg, from, 16);
   }
 
   u64 Address(const Operand& operand) const;

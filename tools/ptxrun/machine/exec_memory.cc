@@ -1,6 +1,6 @@
 // Loads, stores, address spaces and atomics.
 #include <cstring>
-#include <type_traits>
+#include <mutex>
 
 #include "tools/ptxrun/machine/arithmetic.h"
 #include "tools/ptxrun/machine/exec.h"
@@ -8,39 +8,46 @@
 namespace ptx {
 namespace {
 
+void Load(const Lane& lane, const Operand& to, const u8* from) {
+  const Type type = lane.ins.type;
+  if (type == Type::kB128) return lane.PutWide(to, from);
+  u64 value = 0;
+  std::memcpy(&value, from, Bytes(type));
+  lane.Put(to, IsSigned(type) ? static_cast<u64>(SignExtend(value, type)) : value);
+}
+
 Flow Ld(Lane& lane) {
-  const Instruction& i = lane.ins;
-  const unsigned bytes = Bytes(i.type);
-  if (bytes > 8) lane.Unsupported();
-  const u8* from = lane.Memory(lane.At(1), bytes * i.vec, Access::kRead);
-  const auto load = [&](const Operand& to) {
-    u64 value = 0;
-    std::memcpy(&value, from, bytes);
+  const unsigned bytes = Bytes(lane.ins.type);
+  const u8* from = lane.Memory(lane.At(1), bytes * lane.ins.vec, Access::kRead);
+  if (!lane.At(0).IsVector()) {
+    Load(lane, lane.At(0), from);
+    return Flow::kNext;
+  }
+  for (const Operand& part : lane.At(0).parts) {
+    Load(lane, part, from);
     from += bytes;
-    lane.Put(to, IsSigned(i.type) ? static_cast<u64>(SignExtend(value, i.type)) : value);
-  };
-  if (lane.At(0).IsVector())
-    for (const Operand& part : lane.At(0).parts) load(part);
-  else
-    load(lane.At(0));
+  }
   return Flow::kNext;
 }
 
+void Append(const Lane& lane, const Operand& from, u8* to) {
+  if (lane.ins.type == Type::kB128) return lane.GetWide(from, to);
+  const u64 value = lane.Value(from);
+  std::memcpy(to, &value, Bytes(lane.ins.type));
+}
+
 Flow St(Lane& lane) {
-  const unsigned bytes = Bytes(lane.ins.type);
-  if (bytes > 8) lane.Unsupported();
-  u8 values[64];
+  const unsigned bytes = Bytes(lane.ins.type), total = bytes * lane.ins.vec;
+  u8 values[128];  // .v8.b128, more than there is
   u8* next = values;
-  const auto append = [&](const Operand& from) {
-    const u64 value = lane.Value(from);
-    std::memcpy(next, &value, bytes);
-    next += bytes;
-  };
-  if (lane.At(1).IsVector())
-    for (const Operand& part : lane.At(1).parts) append(part);
-  else
-    append(lane.At(1));
-  const unsigned total = bytes * lane.ins.vec;
+  if (lane.At(1).IsVector()) {
+    for (const Operand& part : lane.At(1).parts) {
+      Append(lane, part, next);
+      next += bytes;
+    }
+  } else {
+    Append(lane, lane.At(1), next);
+  }
   std::memcpy(lane.Memory(lane.At(0), total, Access::kWrite, values), values, total);
   return Flow::kNext;
 }
@@ -108,16 +115,57 @@ u64 Exchange(const Lane& lane, u8* address, u64 x, u64 y) {
   return old;
 }
 
+u64 ExchangeBytes(const Lane& lane, unsigned bytes, u8* address, u64 x, u64 y) {
+  switch (bytes) {
+    case 2: return Exchange<u16>(lane, address, x, y);
+    case 4: return Exchange<u32>(lane, address, x, y);
+    case 8: return Exchange<u64>(lane, address, x, y);
+    default: lane.Unsupported();
+  }
+}
+
+// Every element is an atomic of its own.
+Flow VectorAtomic(Lane& lane, std::size_t at, bool has_result) {
+  const unsigned bytes = Bytes(lane.ins.type);
+  const Operand& values = lane.At(at + 1);
+  if (values.parts.size() != lane.ins.vec) lane.Unsupported();
+  u8* address = lane.Memory(lane.At(at), bytes * lane.ins.vec, Access::kAtomicWrite);
+  for (std::size_t k = 0; k < values.parts.size(); k++, address += bytes) {
+    const u64 old = ExchangeBytes(lane, bytes, address, lane.Value(values.parts[k]), 0);
+    if (has_result) lane.Put(lane.At(0).parts.at(k), old);
+  }
+  return Flow::kNext;
+}
+
+// exch and cas of 16 bytes, for which not every CPU has an instruction.
+Flow WideAtomic(Lane& lane) {
+  static std::mutex mutex;
+  u8* const address = lane.Memory(lane.At(1), 16, Access::kAtomicWrite);
+  u8 old[16], x[16], y[16];
+  lane.GetWide(lane.At(2), x);
+  const bool is_cas = lane.ins.atomic == Atomic::kCas;
+  if (is_cas) lane.GetWide(lane.At(3), y);
+  {
+    const std::lock_guard lock(mutex);
+    std::memcpy(old, address, 16);
+    if (!is_cas)
+      std::memcpy(address, x, 16);
+    else if (std::memcmp(old, x, 16) == 0)
+      std::memcpy(address, y, 16);
+  }
+  lane.PutWide(lane.At(0), old);
+  return Flow::kNext;
+}
+
 Flow AtomOrRed(Lane& lane) {
   const bool has_result = lane.ins.op == Op::kAtom;
   const std::size_t at = has_result ? 1 : 0;
+  if (lane.ins.type == Type::kB128) return WideAtomic(lane);
+  if (lane.ins.vec > 1) return VectorAtomic(lane, at, has_result);
   const unsigned bytes = Bytes(lane.ins.type);
-  if (lane.ins.vec > 1 || (bytes != 2 && bytes != 4 && bytes != 8)) lane.Unsupported();
   u8* const address = lane.Memory(lane.At(at), bytes, Access::kAtomicWrite);
   const u64 x = lane.Get(at + 1), y = lane.Count() > at + 2 ? lane.Get(at + 2) : 0;
-  const u64 old = bytes == 2   ? Exchange<u16>(lane, address, x, y)
-                  : bytes == 4 ? Exchange<u32>(lane, address, x, y)
-                               : Exchange<u64>(lane, address, x, y);
+  const u64 old = ExchangeBytes(lane, bytes, address, x, y);
   if (has_result) lane.Set(0, old);
   return Flow::kNext;
 }

@@ -7,10 +7,25 @@
 namespace ptx {
 namespace {
 
+Flow MovWide(Lane& lane) {
+  const Operand &to = lane.At(0), &from = lane.At(1);
+  u64 halves[2];
+  if (from.IsVector() && from.parts.size() == 2)
+    for (std::size_t k = 0; k < 2; k++) halves[k] = lane.Value(from.parts[k]);
+  else
+    lane.GetWide(from, reinterpret_cast<u8*>(halves));
+  if (to.IsVector() && to.parts.size() == 2)
+    for (std::size_t k = 0; k < 2; k++) lane.Put(to.parts[k], halves[k]);
+  else
+    lane.PutWide(to, reinterpret_cast<const u8*>(halves));
+  return Flow::kNext;
+}
+
 // {a, b} = v, or v = {a, b}: the parts share the type's width.
 Flow Mov(Lane& lane) {
   const Operand &to = lane.At(0), &from = lane.At(1);
   const Type type = lane.ins.type;
+  if (type == Type::kB128) return MovWide(lane);
   if (to.IsVector()) {
     const unsigned bytes = Bytes(type) / static_cast<unsigned>(to.parts.size());
     u64 value = lane.Value(from);

@@ -165,7 +165,8 @@ bool IsSupported(const Instruction& i) {
   if (i.abs || i.Has("xorsign") || (i.nan_wins && !IsMinMax(i.op))) return false;
   if (IsMixed(i)) return false;
   if ((i.op == Op::kLd || i.op == Op::kSt || i.op == Op::kRed) && i.Has("async")) return false;
-  if (IsAtomic(i.op) && i.type == Type::kB128) return false;
+  if (IsAtomic(i.op) && i.type == Type::kB128)
+    return i.op == Op::kAtom && (i.Has("exch") || i.Has("cas"));
   if (IsFloatOnly(i.op) && i.type != Type::kF32 && i.type != Type::kF64) return false;
   if (i.op == Op::kDiv && IsHalf(i.type)) return false;
   if (IsIntegerPair(i.type) && ((i.op != Op::kAdd && !IsMinMax(i.op)) || i.sat || i.carry_out))

@@ -57,7 +57,7 @@ class ModuleParser {
   void Initialiser(Sym& sym, u64& offset);
   void InitialValue(Sym& sym, u64 offset);
   void Registers();
-  void DefineRegister(const std::string& name);
+  void DefineRegister(const std::string& name, u32 words);
   void DefineSymbol(Sym* sym);
   const Operand* Lookup(const std::string& name) const;
   Operand ReadOperand();

@@ -116,24 +116,26 @@ void ModuleParser::InitialValue(Sym& sym, u64 offset) {
 }
 
 void ModuleParser::Registers() {
-  Next();  // the type: every register has 64 bits here
+  // every register has 64 bits here; a wider one is two
+  const u32 words = Next() == ".b128" ? 2 : 1;
   do {
     const std::string name = Next();
     if (Eat("<")) {
       const u64 count = NextNumber();
       Need(">");
-      for (u64 k = 0; k < count; k++) DefineRegister(name + std::to_string(k));
+      for (u64 k = 0; k < count; k++) DefineRegister(name + std::to_string(k), words);
     } else {
-      DefineRegister(name);
+      DefineRegister(name, words);
     }
   } while (Eat(","));
   Need(";");
 }
 
-void ModuleParser::DefineRegister(const std::string& name) {
+void ModuleParser::DefineRegister(const std::string& name, u32 words) {
   Operand operand;
   operand.kind = Operand::Kind::kRegister;
-  operand.reg = func_->registers++;
+  operand.reg = func_->registers;
+  func_->registers += words;
   scopes_.back()[name] = operand;
 }
 

@@ -164,28 +164,33 @@ def _cpu():
     return f"{model} (family {family}, model {number})" if family else model
 
 
+def _release():
+    """The kernel's number; what a build adds to it says nothing to others."""
+    return re.match(r"[\d.]*", platform.release()).group()
+
+
 def slug(text):
     """Lower case, words joined by hyphens: a file's name."""
     return "-".join(re.findall(r"[a-z0-9]+", re.sub(r"\((r|tm)\)", "", text.lower())))
 
 
-def facts(arguments, versions):
-    """Lines about the machine and the measurement."""
+def facts(arguments, versions, load):
+    """Lines about the machine and the measurement; `load`: averages before it."""
     caches = _output("lscpu", "--caches=NAME,ALL-SIZE", "--noheadings").split("\n")
     memory_kb = int(_first("/proc/meminfo", r"^MemTotal:\s*(\d+)", "0"))
     pages = _first("/sys/kernel/mm/transparent_hugepage/enabled", r"\[(\w+)\]")
-    load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
     clean = _output("git", "status", "--porcelain") in ("", "unknown")
     changed = "" if clean else ", with changes"
     return [
         f"CPU: {_cpu()}, {os.cpu_count()} cores; caches of all cores: "
         f"{', '.join(' '.join(cache.split()) for cache in caches)}",
         f"memory: {memory_kb / 2**20:.1f} GB; transparent huge pages: {pages}",
-        f"kernel: {platform.release()}; compiler: {_output('g++', '--version').splitlines()[0]}",
+        f"kernel: {_release()}; compiler: {_output('g++', '--version').splitlines()[0]}",
         f"usual way: PyTorch {versions.get('torch', 'not measured')}, "
         f"NumPy {versions.get('numpy', 'not measured')}, GLIBC_TUNABLES={_TUNABLES}",
         f"date: {datetime.date.today()}; commit: {_output('git', 'rev-parse', '--short', 'HEAD')}"
-        f"{changed}; load averages at the start: {load}",
+        f"{changed}; load averages at the start: "
+        f"{', '.join(f'{value:.2f}' for value in load)}",
         f"rounds: {arguments.repeats}; in each, every operation, ceiling and usual way for at "
         f"least {arguments.least_seconds:g} s",
         f"command: `{shlex.join(['tools/bench_table.py', *sys.argv[1:]])}`",
@@ -246,6 +251,7 @@ def chosen_rows(arguments):
 
 
 def main(arguments=None):
+    load = os.getloadavg()  # before the build and the opponents' warm-up, which are a load
     arguments = parse(arguments)
     binary = arguments.binary or build()
     kernels = Kernels(binary, arguments.least_seconds)
@@ -253,7 +259,7 @@ def main(arguments=None):
     peers = {}
     if not arguments.no_peers:
         peers = {threads: Peers(threads, arguments.least_seconds) for threads in (1, 2)}
-    fact_lines = facts(arguments, peers[1].versions if peers else {})
+    fact_lines = facts(arguments, peers[1].versions if peers else {}, load)
     lines, wrong = [], 0
     for shown, members in groups(chosen_rows(arguments)):
         samples = measure(members, simd, arguments.repeats, kernels, peers)

@@ -24,18 +24,25 @@ mkdir -p "$build"
 sources=(kernels/*.cc core/{buffer,dtype,executor,hash,random,scratch,status,tensor}.cc
   tests/kernels/main.cc tests/kernels/*_test.cc "$googletest/src/gtest-all.cc")
 
+object_of() { echo "$build/${1//\//_}.o"; }
+
+# Any source may include any header: a newer one makes all objects again.
 compile() {  # compile SOURCE
-  local object=$build/${1//\//_}.o
-  [[ $object -nt $1 ]] ||
+  local object
+  object=$(object_of "$1")
+  [[ $object -nt $1 &&
+    -z $(find core kernels tests/kernels -name '*.h' -newer "$object" -print -quit) ]] ||
     aarch64-linux-gnu-g++ -std=c++20 -O2 -ffp-contract=off -I. -isystem /usr/include/eigen3 \
       -isystem "$googletest" -isystem "$googletest/include" \
       '-DHWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)' \
       -c "$1" -o "$object"
 }
-export -f compile
+export -f compile object_of
 export build googletest
-printf '%s\n' "${sources[@]}" | grep -v simd_test |
-  xargs --max-procs="$(nproc)" -I{} bash -c 'compile {}'
-$triple-g++ -o "$build/tests" "$build"/*.o -lhwy -lxxhash -lpthread
+mapfile -t sources < <(printf '%s\n' "${sources[@]}" | grep -v simd_test)
+printf '%s\n' "${sources[@]}" | xargs --max-procs="$(nproc)" -I{} bash -c 'compile {}'
+# Not all that lie there: a source may be gone.
+mapfile -t objects < <(for source in "${sources[@]}"; do object_of "$source"; done)
+$triple-g++ -o "$build/tests" "${objects[@]}" -lhwy -lxxhash -lpthread
 qemu-aarch64 -L /usr/$triple -E LD_LIBRARY_PATH=/usr/lib/$triple "$build/tests" \
   --gtest_filter="$filter" --gtest_brief=1

@@ -1,6 +1,7 @@
 """How tools/bench_table.py groups rows, judges samples and writes its table."""
 
 import unittest
+import unittest.mock
 
 from tools import bench_report, bench_rows, bench_table
 
@@ -201,6 +202,12 @@ class BenchTableTest(unittest.TestCase):
         row = bench_rows.of_size(_ROW, 16384)
         self.assertEqual((row.n, row.of_ceiling, row.to_peer), (16384, None, None))
         self.assertEqual(bench_rows.of_size(_ROW, _ROW.n), _ROW)
+
+    def test_facts_have_the_load_from_before_and_the_kernels_number_alone(self):
+        with unittest.mock.patch("platform.release", return_value="6.1.0-42-cloud-amd64"):
+            facts = bench_table.facts(bench_table.parse([]), {}, (0.25, 1, 2))
+        self.assertTrue(any("load averages at the start: 0.25, 1.00, 2.00" in f for f in facts))
+        self.assertTrue(any(f.startswith("kernel: 6.1.0; compiler: ") for f in facts))
 
     def test_slug(self):
         self.assertEqual(

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -90,6 +89,7 @@ HWY_INLINE void StoreBytes(hn::Vec<D> x, D, std::uint8_t* to) {
 // How groups of a float dtype are read and written.
 struct F32Vectors {
   using Scalar = F32Scalar;
+  static constexpr std::uint32_t kOverflowsFrom = kF32Infinity;
   static HWY_INLINE void Load(const std::uint8_t* from, VF (&x)[kGroupVectors]) {
     Unroll<kGroupVectors>([&](auto v) HWY_ATTR { x[v] = LoadBytes(kF32, from + v * sizeof(VF)); });
   }
@@ -102,12 +102,13 @@ struct F32Vectors {
 template <class Format, class ScalarFormat>
 struct HalfVectors {
   using Scalar = ScalarFormat;
+  static constexpr std::uint32_t kOverflowsFrom = Format::kOverflowsFrom;
   static HWY_INLINE void Load(const std::uint8_t* from, VF (&x)[kGroupVectors]) {
     Unroll<kGroupVectors / 2>([&](auto v) HWY_ATTR {
       Format::Widen(LoadBytes(kU16, from + v * sizeof(VU16)), x[2 * v], x[2 * v + 1]);
     });
   }
-  // A mean of finite values does not overflow.
+  // Of values that do not overflow.
   template <bool kStream>
   static HWY_INLINE void Store(const VF (&x)[kGroupVectors], std::uint8_t* to) {
     Unroll<kGroupVectors / 2>([&](auto v) HWY_ATTR {
@@ -126,15 +127,16 @@ struct Mean {
     Format::Load(from, x);
   }
   static HWY_INLINE VF Fold(VF a, VF b) { return a + b; }
-  // False where a sum is not finite.
+  // False where a sum, and so its quotient, is not finite; or where a quotient overflows: the
+  // rounding of many sums may leave it beyond every input.
   static HWY_INLINE bool Finish(std::size_t inputs, VF (&x)[kVectors]) {
     const VF divisor = hn::Set(kF32, static_cast<float>(inputs));
     VU top = hn::Zero(kU32);
     Unroll<kVectors>([&](auto v) HWY_ATTR {
-      top = MaxMagnitude(top, Magnitude(x[v]));
       x[v] = x[v] / divisor;
+      top = MaxMagnitude(top, Magnitude(x[v]));
     });
-    return !AnyAtLeast(top, kF32Infinity);
+    return !AnyAtLeast(top, Format::kOverflowsFrom);
   }
   template <bool kStream>
   static HWY_INLINE void Store(const VF (&x)[kVectors], std::uint8_t* to) {

@@ -35,8 +35,8 @@ HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
 // Rows that are added while sums stay in registers, and how many sums of vectors that are.
-inline constexpr std::size_t kBlockRows = 8;
-inline constexpr std::size_t kSums = 8;
+constexpr std::size_t kBlockRows = 8;
+constexpr std::size_t kSums = 8;
 
 // sums[r] += the rows of m, a group of columns, each times its entry of column r of p.
 template <std::size_t kRank>

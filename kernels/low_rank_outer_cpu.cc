@@ -38,7 +38,7 @@ HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
 // Rows that go along together, so that planes of q come from the second cache once for all of them.
-inline constexpr std::size_t kBlockRows = 4;
+constexpr std::size_t kBlockRows = 4;
 
 // What a group of entries is for.
 template <bool kSetEntries, bool kStreamEntries, bool kAddEntries>
@@ -49,8 +49,8 @@ struct OuterUse {
 };
 
 // Entries at a time: as many vectors of them, and of sums, as every instruction set has registers.
-inline constexpr std::size_t kVectors = std::min<std::size_t>(kGroupVectors, 4);
-inline constexpr std::size_t kStep = kVectors * kLanes;
+constexpr std::size_t kVectors = std::min<std::size_t>(kGroupVectors, 4);
+constexpr std::size_t kStep = kVectors * kLanes;
 
 // A step with entries that are not finite, or that make a sum that is not, one by one.
 template <class Use>

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "kernels/blocks.h"
 #include "kernels/cpu_half.h"
 #include "kernels/cpu_lane_sum.h"
 #include "kernels/cpu_low_rank.h"
@@ -40,10 +41,10 @@ namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
 // Rows whose planes of q come from the second cache once; vectors of sums that stay in registers;
 // planes that share loads of m; and planes of one sweep over m.
-inline constexpr std::size_t kMostRows = 2;
-inline constexpr std::size_t kSums = kLanes == 16 ? 16 : 8;
-inline constexpr std::size_t kSlice = 4;
-inline constexpr std::size_t kSweep = 8;
+constexpr std::size_t kMostRows = 2;
+constexpr std::size_t kSums = kLanes == 16 ? 16 : 8;
+constexpr std::size_t kSlice = 4;
+constexpr std::size_t kSweep = 8;
 
 struct Lanes {
   HWY_ALIGN_MAX float at[kMostRows][kSweep][kGroup];
@@ -211,18 +212,16 @@ namespace {
 
 HWY_EXPORT(PartSums);
 
-std::size_t RunsOf(std::size_t cols) { return cols / kSumBlock + (cols % kSumBlock != 0); }
-
 // sums = those of each row's runs, rows x runs x rank. Tasks are blocks of rows, of so many columns
 // that two blocks stay in the second cache.
 void AllRunSums(const Backend& backend, const float* x, float* m, std::size_t rows,
                 std::size_t cols, Planes q, std::size_t rank, float* sums) {
   constexpr std::size_t kRuns = 2;
   const auto part_sums = HWY_DYNAMIC_DISPATCH(PartSums);
-  const std::size_t runs = RunsOf(cols);
-  const std::size_t parts = runs / kRuns + runs % kRuns;
+  const std::size_t runs = BlockCount(cols, kSumBlock);
+  const std::size_t parts = BlockCount(runs, kRuns);
   const std::size_t step = 4 * kTaskElements / std::min(cols, kRuns * kSumBlock);
-  const std::size_t blocks = rows / step + (rows % step != 0);
+  const std::size_t blocks = BlockCount(rows, step);
   backend.executor->ParallelFor(blocks * parts, [&](std::size_t task) {
     const std::size_t row = task / parts * step;
     const std::size_t run = task % parts * kRuns;
@@ -251,7 +250,7 @@ void Right(const Backend& backend, Scratch& scratch, const float* x, float* m, s
   if (rows * cols == 0) return;
   ScratchScope scope(scratch);
   const Planes planes = ToPlanes(backend, scope, q, cols, rank);
-  const std::size_t runs = RunsOf(cols);
+  const std::size_t runs = BlockCount(cols, kSumBlock);
   float* sums = runs == 1 ? p.data() : scope.Take<float>(p.size() * runs).data();
   AllRunSums(backend, x, m, rows, cols, planes, rank, sums);
   ForItems(backend, rows, runs * rank, [&](std::size_t begin, std::size_t end) {

@@ -99,16 +99,16 @@ void CheckCall(std::size_t n, std::size_t bucket, int levels, std::size_t codes,
 void EncodeAll(const Backend& backend, In x, float* residual, std::size_t bucket, int levels,
                const RandomKey& key, std::span<std::int8_t> codes, Out norms) {
   CheckCall(x.size(), bucket, levels, codes.size(), norms.size());
-  const EncodeCall call = {x.data(),
-                           residual,
-                           x.size(),
-                           bucket,
-                           static_cast<float>(levels),
-                           Rounding::kStochastic,
-                           key,
-                           StreamsCodes(codes.data(), codes.size(), bucket),
-                           reinterpret_cast<std::uint8_t*>(codes.data()),
-                           norms.data()};
+  const EncodeCall call = {.x = x.data(),
+                           .residual = residual,
+                           .n = x.size(),
+                           .block = bucket,
+                           .largest = static_cast<float>(levels),
+                           .rounding = Rounding::kStochastic,
+                           .key = key,
+                           .stream = StreamsCodes(codes.data(), codes.size(), bucket),
+                           .codes = reinterpret_cast<std::uint8_t*>(codes.data()),
+                           .scales = norms.data()};
   ForItems(backend, norms.size(), bucket, [&](std::size_t first, std::size_t last) {
     HWY_DYNAMIC_DISPATCH(EncodeQsgd)(call, first, last);
   });
@@ -117,9 +117,15 @@ void EncodeAll(const Backend& backend, In x, float* residual, std::size_t bucket
 void DecodeAll(const Backend& backend, std::span<const std::int8_t> codes, In norms,
                std::size_t bucket, int levels, float weight, bool add, Out y) {
   CheckCall(y.size(), bucket, levels, codes.size(), norms.size());
-  DecodeInt8Blocks(backend, {reinterpret_cast<const std::uint8_t*>(codes.data()), norms.data(),
-                             y.size(), bucket, static_cast<float>(levels), weight, add,
-                             !add && StreamsResults(y, bucket), y.data()});
+  DecodeInt8Blocks(backend, {.codes = reinterpret_cast<const std::uint8_t*>(codes.data()),
+                             .scales = norms.data(),
+                             .n = y.size(),
+                             .block = bucket,
+                             .largest = static_cast<float>(levels),
+                             .weight = weight,
+                             .add = add,
+                             .stream = !add && StreamsResults(y, bucket),
+                             .y = y.data()});
 }
 
 }  // namespace

@@ -74,16 +74,16 @@ void EncodeInt8All(const Backend& backend, In x, float* residual, std::size_t bl
                    Out absmax) {
   SLIMGRAD_CHECK(block > 0 && codes.size() == x.size() &&
                  absmax.size() == BlockCount(x.size(), block));
-  const EncodeCall call = {x.data(),
-                           residual,
-                           x.size(),
-                           block,
-                           kLargest8,
-                           rounding,
-                           key,
-                           StreamsCodes(codes.data(), codes.size(), block),
-                           reinterpret_cast<std::uint8_t*>(codes.data()),
-                           absmax.data()};
+  const EncodeCall call = {.x = x.data(),
+                           .residual = residual,
+                           .n = x.size(),
+                           .block = block,
+                           .largest = kLargest8,
+                           .rounding = rounding,
+                           .key = key,
+                           .stream = StreamsCodes(codes.data(), codes.size(), block),
+                           .codes = reinterpret_cast<std::uint8_t*>(codes.data()),
+                           .scales = absmax.data()};
   ForItems(backend, absmax.size(), block, [&](std::size_t first, std::size_t last) {
     HWY_DYNAMIC_DISPATCH(EncodeInt8)(call, first, last);
   });
@@ -94,37 +94,51 @@ void EncodeInt4All(const Backend& backend, In x, float* residual, std::size_t bl
                    Out absmax) {
   SLIMGRAD_CHECK(block > 0 && block % 2 == 0 && codes.size() == Int4Bytes(x.size()) &&
                  absmax.size() == BlockCount(x.size(), block));
-  const EncodeCall call = {
-      x.data(),     residual,     x.size(), block,
-      kLargest4,    rounding,     key,      StreamsCodes(codes.data(), codes.size(), block / 2),
-      codes.data(), absmax.data()};
+  const EncodeCall call = {.x = x.data(),
+                           .residual = residual,
+                           .n = x.size(),
+                           .block = block,
+                           .largest = kLargest4,
+                           .rounding = rounding,
+                           .key = key,
+                           .stream = StreamsCodes(codes.data(), codes.size(), block / 2),
+                           .codes = codes.data(),
+                           .scales = absmax.data()};
   ForItems(backend, absmax.size(), block, [&](std::size_t first, std::size_t last) {
     HWY_DYNAMIC_DISPATCH(EncodeInt4)(call, first, last);
   });
+  // Codes of what is not finite may be any, in a group's padding too.
+  if (x.size() % 2 != 0) codes.back() &= 0x0F;
 }
 
 DecodeCall Int8Call(std::span<const std::int8_t> codes, In absmax, std::size_t block, float weight,
                     bool add, Out y) {
   SLIMGRAD_CHECK(block > 0 && codes.size() == y.size() &&
                  absmax.size() == BlockCount(y.size(), block));
-  return {reinterpret_cast<const std::uint8_t*>(codes.data()),
-          absmax.data(),
-          y.size(),
-          block,
-          kLargest8,
-          weight,
-          add,
-          !add && StreamsResults(y, block),
-          y.data()};
+  return {.codes = reinterpret_cast<const std::uint8_t*>(codes.data()),
+          .scales = absmax.data(),
+          .n = y.size(),
+          .block = block,
+          .largest = kLargest8,
+          .weight = weight,
+          .add = add,
+          .stream = !add && StreamsResults(y, block),
+          .y = y.data()};
 }
 
 void DecodeInt4All(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
                    std::size_t block, float weight, bool add, Out y) {
   SLIMGRAD_CHECK(block > 0 && block % 2 == 0 && codes.size() == Int4Bytes(y.size()) &&
                  absmax.size() == BlockCount(y.size(), block));
-  const DecodeCall call = {codes.data(), absmax.data(), y.size(), block,
-                           kLargest4,    weight,        add,      !add && StreamsResults(y, block),
-                           y.data()};
+  const DecodeCall call = {.codes = codes.data(),
+                           .scales = absmax.data(),
+                           .n = y.size(),
+                           .block = block,
+                           .largest = kLargest4,
+                           .weight = weight,
+                           .add = add,
+                           .stream = !add && StreamsResults(y, block),
+                           .y = y.data()};
   ForItems(backend, absmax.size(), block, [&](std::size_t first, std::size_t last) {
     HWY_DYNAMIC_DISPATCH(DecodeInt4)(call, first, last);
   });

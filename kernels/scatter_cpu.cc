@@ -1,6 +1,5 @@
 // The sparse additions of select.h.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string>
 

@@ -36,9 +36,9 @@ HWY_INLINE bool AnyAbove(VI top, std::int32_t limit) {
 HWY_INLINE VU IndicesFrom(std::uint32_t first) { return hn::Iota(kU32, 0) + hn::Set(kU32, first); }
 
 // Moves the lanes of a mask to the front, of several vectors.
-class Compressor {
+class LanePacker {
  public:
-  HWY_INLINE explicit Compressor(MI mask) : mask_(mask) {
+  HWY_INLINE explicit LanePacker(MI mask) : mask_(mask) {
     if constexpr (kLanes <= 8) {
       std::uint64_t bits = 0;
       hn::StoreMaskBits(kI32, mask, reinterpret_cast<std::uint8_t*>(&bits));
@@ -75,10 +75,10 @@ struct Writer {
   std::size_t count = 0;
 
   HWY_INLINE void Put(VU index, VF x, MI take) {
-    const Compressor compress(take);
-    hn::StoreU(hn::BitCast(kU32, compress(hn::BitCast(kI32, index))), kU32, indices + count);
-    hn::StoreU(hn::BitCast(kF32, compress(hn::BitCast(kI32, x))), kF32, values + count);
-    count += compress.count();
+    const LanePacker pack(take);
+    hn::StoreU(hn::BitCast(kU32, pack(hn::BitCast(kI32, index))), kU32, indices + count);
+    hn::StoreU(hn::BitCast(kF32, pack(hn::BitCast(kI32, x))), kF32, values + count);
+    count += pack.count();
   }
 };
 

@@ -1,6 +1,5 @@
 // The exact cut by histograms over all elements, for inputs that mislead every guess: 31 bits in
 // digits of 11, 10 and 10, from the top.
-#include <algorithm>
 #include <array>
 #include <bit>
 

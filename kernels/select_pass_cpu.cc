@@ -1,7 +1,6 @@
 // The pass of top-k that collects: memory-bound while elements are skipped, so what is done for
 // those that are not has to be without branches that cannot be foreseen.
 #include <algorithm>
-#include <bit>
 
 #include "kernels/cpu_saturate.h"
 #include "kernels/cpu_select.h"
@@ -151,9 +150,9 @@ HWY_INLINE void AppendToBand(const float* HWY_RESTRICT at, std::size_t n, Bounds
     const VI m = MagnitudeAt(at + i);
     const MI valid = hn::FirstN(kI32, n - i);
     const MI above = hn::And(valid, hn::Gt(m, upper));
-    const Compressor compress(hn::And(valid, hn::AndNot(above, hn::Gt(m, lower))));
-    hn::StoreU(compress(m), kI32, band + banded);
-    banded += compress.count();
+    const LanePacker pack(hn::And(valid, hn::AndNot(above, hn::Gt(m, lower))));
+    hn::StoreU(pack(m), kI32, band + banded);
+    banded += pack.count();
     above_count = CountIn(above_count, above);
     if constexpr (kTies) ties = CountIn(ties, hn::And(valid, hn::Eq(m, lower)));
   }

@@ -33,9 +33,9 @@ std::size_t Keep(const std::int32_t* from, std::size_t n, Bounds bounds, std::in
   std::size_t i = 0;
   for (; n - i >= kLanes; i += kLanes) {
     const VI m = hn::LoadU(kI32, from + i);
-    const Compressor compress(hn::AndNot(hn::Gt(m, upper), hn::Gt(m, lower)));
-    hn::StoreU(compress(m), kI32, to + kept);
-    kept += compress.count();
+    const LanePacker pack(hn::AndNot(hn::Gt(m, upper), hn::Gt(m, lower)));
+    hn::StoreU(pack(m), kI32, to + kept);
+    kept += pack.count();
   }
   for (; i < n; ++i)
     if (bounds.lower <= from[i] && from[i] <= bounds.upper) to[kept++] = from[i];

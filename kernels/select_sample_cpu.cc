@@ -92,8 +92,10 @@ Bounds SampleBounds(Scratch& scratch, In x, In residual, std::size_t k) {
   const double rank = RankOf(x.size(), k, sample.size());
   const std::int32_t guess = sample.At(std::clamp(rank, 1.0, sample.size()));
   // Where many are equal to the guess, what is above them varies and what is not below does not.
+  // NaNs are above what could be counted.
   const double margin =
-      Margin(std::max(sample.VarianceOfCount(guess), sample.VarianceOfCount(guess + 1)));
+      Margin(std::max(sample.VarianceOfCount(guess),
+                      sample.VarianceOfCount(std::min(guess, kLargestMagnitude - 1) + 1)));
   return {rank + margin >= sample.size() ? 0 : sample.At(std::ceil(rank + margin)),
           rank - margin < 1 ? kLargestMagnitude : sample.At(std::floor(rank - margin)), guess};
 }

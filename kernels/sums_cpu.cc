@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "kernels/blocks.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/sums.h"
 
@@ -73,7 +74,7 @@ double ParallelLaneSum(const Backend& backend, In x, In y, RunSumFunction run_su
   double total = 0;
   for (std::size_t first = 0; first < x.size(); first += kRuns * kSumBlock) {
     const std::size_t count = std::min(kRuns * kSumBlock, x.size() - first);
-    const std::size_t runs = count / kSumBlock + (count % kSumBlock != 0);
+    const std::size_t runs = BlockCount(count, kSumBlock);
     ForItems(backend, runs, kSumBlock, [&](std::size_t begin, std::size_t end) {
       for (std::size_t run = begin; run < end; ++run) {
         const std::size_t at = run * kSumBlock;

@@ -62,6 +62,21 @@ TEST(CombineTest, MeanOfHalvesDoesNotOverflowOrVanish) {
   EXPECT_EQ(SmallMean(DType::kF16, {0x3C00, 0xFE01}), 0x7E00);
 }
 
+// The fp32 sum of so many is rounded upwards often enough for its quotient to lie half a unit above
+// every input.
+TEST(CombineTest, MeansThatRoundingLiftsSaturate) {
+  EXPECT_EQ(SmallMean(DType::kF16, std::vector<std::uint16_t>(17000, 0x7BFF)), 0x7BFF);
+  EXPECT_EQ(SmallMean(DType::kF16, std::vector<std::uint16_t>(17000, 0xFBFF)), 0xFBFF);
+  EXPECT_EQ(SmallMean(DType::kBF16, std::vector<std::uint16_t>(17000, 0x7F7F)), 0x7F7F);
+  EXPECT_EQ(Mean(std::vector<float>(17000, kMaxFloat)), kMaxFloat);
+  // A whole group of which one element is so.
+  Ranks<std::uint16_t> ranks(17000, std::vector<std::uint16_t>(64, 0x3C00));
+  for (std::vector<std::uint16_t>& rank : ranks) rank[17] = 0x7BFF;
+  std::vector<std::uint16_t> expected(64, 0x3C00);
+  expected[17] = 0x7BFF;
+  EXPECT_EQ(Both(CombineOp::kMean, DType::kF16, ranks), expected);
+}
+
 TEST(CombineTest, MeanOfBFloatsWidensWhereTheSumOverflows) {
   EXPECT_EQ(SmallMean(DType::kBF16, {0x7F7F, 0x7F7F, 0x7F7F}), 0x7F7F);
   EXPECT_EQ(SmallMean(DType::kBF16, std::vector<std::uint16_t>(1024, 0xFF7F)), 0xFF7F);

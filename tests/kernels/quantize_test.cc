@@ -304,6 +304,24 @@ TEST(Int4Test, SpareNibblesAreNeverRead) {
   EXPECT_EQ(y, clean);
 }
 
+// What is not finite reaches a group's padding: 0 times infinity, whatever that becomes.
+TEST(Int4Test, SpareNibblesAreZero) {
+  for (const float value : {1.0F, -7.0F, kInf, -kInf, kNan}) {
+    for (const std::size_t n : {1, 63, 65, 129, 257}) {
+      for (const Rounding rounding : {Rounding::kNearest, Rounding::kStochastic}) {
+        std::vector<float> x(n, 1.0F), residual(n, 0.0F), absmax(BlockCount(n, 64));
+        x[n / 2] = x[n - 1] = value;
+        std::vector<std::uint8_t> codes(Int4Bytes(n), 0xFF);
+        Int4Encode(kBackend, x, 64, rounding, kKey, codes, absmax);
+        EXPECT_EQ(codes.back() >> 4, 0) << value << ", n = " << n;
+        codes.back() = 0xFF;
+        Int4EncodeFeedback(kBackend, x, residual, 64, rounding, kKey, codes, absmax);
+        EXPECT_EQ(codes.back() >> 4, 0) << value << ", n = " << n << ", feedback";
+      }
+    }
+  }
+}
+
 // Every byte, with a scale whose L units exceed it, or that is hostile.
 TEST(QuantizeTest, EveryCodeDecodesAsTheReferenceDoes) {
   Code code;

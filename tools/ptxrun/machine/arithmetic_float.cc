@@ -26,7 +26,7 @@ F Maximum(F a, F b) {
 }
 
 template <class F>
-F Function(Op op, F a) {
+F Transcendental(Op op, F a) {
   switch (op) {
     case Op::kRsqrt: return F{1} / std::sqrt(a);
     case Op::kSin: return std::sin(a);
@@ -55,7 +55,7 @@ F Compute(Op op, F in_a, F in_b, F in_c) {
     case Op::kRcp: return F{1} / a;
     case Op::kSqrt: return std::sqrt(F{a});
     case Op::kCopysign: return std::copysign(F{b}, F{a});
-    default: return Function(op, F{a});
+    default: return Transcendental(op, F{a});
   }
 }
 

@@ -80,7 +80,8 @@ void CallBuiltin(const Lane& lane, const std::string& name, const Operand* argum
     const Operand& operand = arguments->parts[k];
     if (operand.kind != Operand::Kind::kSymbol) return lane.Value(operand);
     u64 value = 0;
-    std::memcpy(&value, lane.frame.params + operand.sym->off, std::min<u64>(8, operand.sym->size));
+    std::memcpy(&value, lane.frame.params + operand.symbol->offset,
+                std::min<u64>(8, operand.symbol->size));
     return value;
   };
   const auto text = [&](std::size_t k) { return reinterpret_cast<const char*>(argument(k)); };
@@ -90,9 +91,9 @@ void CallBuiltin(const Lane& lane, const std::string& name, const Operand* argum
   if (name != "vprintf") lane.Fail("call of an undefined function " + name);
   Print(text(0), Arguments(reinterpret_cast<const u8*>(argument(1))));
   if (!rets || rets->parts.empty() || rets->parts[0].kind != Operand::Kind::kSymbol) return;
-  const Sym& to = *rets->parts[0].sym;
+  const Symbol& to = *rets->parts[0].symbol;
   const u64 result = 1;
-  std::memcpy(lane.frame.params + to.off, &result, std::min<u64>(8, to.size));
+  std::memcpy(lane.frame.params + to.offset, &result, std::min<u64>(8, to.size));
 }
 
 }  // namespace ptx

@@ -65,7 +65,7 @@ bool IsOfClass(const std::string& name, F x) {
 }
 
 Flow Testp(Lane& lane) {
-  const std::string& name = lane.ins.mods[0];
+  const std::string& name = lane.ins.modifiers[0];
   const u64 x = lane.Get(1);
   lane.Set(
       0, lane.ins.type == Type::kF32 ? IsOfClass(name, FloatOf(x)) : IsOfClass(name, DoubleOf(x)));

@@ -40,7 +40,7 @@ Flow Fence(Lane& lane) {
 }
 
 Flow Sleep(Lane&) {
-  if (NDEV > 1) sched_yield();  // what it waits for may be another device's
+  if (device_count > 1) sched_yield();  // what it waits for may be another device's
   return Flow::kStop;
 }
 

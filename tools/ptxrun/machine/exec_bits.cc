@@ -14,7 +14,7 @@ Flow Shf(Lane& lane) {
   const u64 value = u64{lane.Get32(2)} << 32 | lane.Get32(1);
   const u32 wanted = lane.Get32(3);
   const u32 count = lane.ins.clamp ? std::min(wanted, 32U) : wanted & 31;
-  const bool left = lane.ins.mods[0] == "l";
+  const bool left = lane.ins.modifiers[0] == "l";
   lane.Set(0, static_cast<u32>(left ? value >> (32 - count) : value >> count));
   return Flow::kNext;
 }
@@ -54,7 +54,7 @@ Flow Bfind(Lane& lane) {
   u32 result = ~0U;
   if (value != 0) {
     result = 63 - static_cast<u32>(std::countl_zero(value));
-    if (lane.ins.mods[0] == "shiftamt") result = Bits(type) - 1 - result;
+    if (lane.ins.modifiers[0] == "shiftamt") result = Bits(type) - 1 - result;
   }
   lane.Set(0, result);
   return Flow::kNext;
@@ -92,7 +92,7 @@ Flow Brev(Lane& lane) {
 }
 
 Flow Prmt(Lane& lane) {
-  if (lane.ins.mods.size() > 1) lane.Fail("prmt mode");
+  if (lane.ins.modifiers.size() > 1) lane.Fail("prmt mode");
   lane.Set(0, PermuteBytes(u64{lane.Get32(2)} << 32 | lane.Get32(1), lane.Get32(3)));
   return Flow::kNext;
 }

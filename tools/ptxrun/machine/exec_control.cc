@@ -14,10 +14,11 @@ Flow Bra(Lane& lane) {
 
 Flow Brx(Lane& lane) {
   const u32 index = lane.Get32(0);
-  const Func& func = *lane.frame.func;
-  const auto targets = func.targets.find(lane.At(1).name);
-  if (targets == func.targets.end() || index >= targets->second.size()) lane.Fail("brx.idx index");
-  lane.frame.pc = func.labels.at(targets->second[index]);
+  const Function& function = *lane.frame.function;
+  const auto targets = function.targets.find(lane.At(1).name);
+  if (targets == function.targets.end() || index >= targets->second.size())
+    lane.Fail("brx.idx index");
+  lane.frame.pc = function.labels.at(targets->second[index]);
   return Flow::kJump;
 }
 
@@ -37,30 +38,30 @@ struct CallOperands {
   const Operand *rets = nullptr, *function = nullptr, *arguments = nullptr;
 };
 
-Func* CalleeOf(Lane& lane, const Operand* function) {
+Function* CalleeOf(Lane& lane, const Operand* function) {
   if (lane.ins.callee || !function || !function->IsRegister()) return lane.ins.callee;
-  const auto found = FPTR.find(lane.regs[function->reg]);
-  if (found == FPTR.end()) lane.Fail("bad indirect call");
+  const auto found = functions_by_address.find(lane.regs[function->reg]);
+  if (found == functions_by_address.end()) lane.Fail("bad indirect call");
   return found->second;
 }
 
-void PassArguments(const Lane& lane, const Operand& arguments, const Func& callee, u8* params) {
+void PassArguments(const Lane& lane, const Operand& arguments, const Function& callee, u8* params) {
   for (std::size_t k = 0; k < arguments.parts.size(); k++) {
     const Operand& argument = arguments.parts[k];
-    const Sym& to = *callee.params.at(k);
+    const Symbol& to = *callee.params.at(k);
     if (argument.kind == Operand::Kind::kSymbol) {
-      std::memcpy(params + to.off, lane.frame.params + argument.sym->off,
-                  std::min(to.size, argument.sym->size));
+      std::memcpy(params + to.offset, lane.frame.params + argument.symbol->offset,
+                  std::min(to.size, argument.symbol->size));
     } else {
       const u64 value = lane.Value(argument);
-      std::memcpy(params + to.off, &value, std::min<u64>(8, to.size));
+      std::memcpy(params + to.offset, &value, std::min<u64>(8, to.size));
     }
   }
 }
 
 Flow Call(Lane& lane) {
   const CallOperands operands(lane.ins);
-  Func* const callee = CalleeOf(lane, operands.function);
+  Function* const callee = CalleeOf(lane, operands.function);
   if (!callee || !callee->defined) {
     CallBuiltin(lane, callee ? callee->name : operands.function->name, operands.arguments,
                 operands.rets);
@@ -68,14 +69,14 @@ Flow Call(Lane& lane) {
   }
   const Frame& caller = lane.frame;
   Frame frame;
-  frame.func = callee;
-  frame.first_register = caller.first_register + caller.func->slots;
-  frame.local_base = RoundUp(caller.local_base + caller.func->local_size, 16);
-  frame.own_params = std::make_unique<u8[]>(callee->param_size + 16);
+  frame.function = callee;
+  frame.first_register = caller.first_register + caller.function->slots;
+  frame.local_base = RoundUp(caller.local_base + caller.function->local_bytes, 16);
+  frame.own_params = std::make_unique<u8[]>(callee->param_bytes + 16);
   frame.params = frame.own_params.get();
   frame.call = &lane.ins;
   if (operands.arguments) PassArguments(lane, *operands.arguments, *callee, frame.params);
-  if (frame.local_base + callee->local_size > Machine::LOCAL) lane.Fail("stack overflow");
+  if (frame.local_base + callee->local_bytes > Machine::kLocalBytes) lane.Fail("stack overflow");
 
   Thread& thread = lane.thread;
   thread.regs.resize(frame.first_register + callee->slots);
@@ -89,15 +90,15 @@ void ReturnValues(Thread& thread, const Frame& done) {
   if (operands.empty() || !operands[0].IsVector()) return;
   const std::vector<Operand>& rets = operands[0].parts;
   const Frame& frame = thread.frames.back();
-  for (std::size_t k = 0; k < std::min(rets.size(), done.func->rets.size()); k++) {
-    const Sym& from = *done.func->rets[k];
+  for (std::size_t k = 0; k < std::min(rets.size(), done.function->rets.size()); k++) {
+    const Symbol& from = *done.function->rets[k];
     const Operand& to = rets[k];
     if (to.kind == Operand::Kind::kSymbol) {
-      std::memcpy(frame.params + to.sym->off, done.params + from.off,
-                  std::min(from.size, to.sym->size));
+      std::memcpy(frame.params + to.symbol->offset, done.params + from.offset,
+                  std::min(from.size, to.symbol->size));
     } else if (to.IsRegister()) {
       u64 value = 0;
-      std::memcpy(&value, done.params + from.off, std::min<u64>(8, from.size));
+      std::memcpy(&value, done.params + from.offset, std::min<u64>(8, from.size));
       thread.regs[frame.first_register + to.reg] = value;
     }
   }

@@ -30,19 +30,19 @@ Flow StartCopy(Lane& lane) {
                                       bytes, Access::kUnrecorded, nullptr);
   const u8* const from = CopySource(lane, lane.Address(lane.At(1)), source_bytes);
   thread.copies.push_back({to, from, bytes, source_bytes, &lane.ins, thread.copy_group});
-  if (lane.machine.opt.order == 1) LandCopies(lane.machine, thread, kAllCopies);
+  if (lane.machine.options.order == 1) LandCopies(lane.machine, thread, kAllCopies);
   return Flow::kNext;
 }
 
 Flow CpAsync(Lane& lane) {
-  const auto& mods = lane.ins.mods;
-  if (mods.size() < 2 || mods[0] != "async") lane.Unsupported();
-  if (mods[1] == "ca" || mods[1] == "cg") return StartCopy(lane);
-  if (mods[1] == "commit_group")
+  const auto& modifiers = lane.ins.modifiers;
+  if (modifiers.size() < 2 || modifiers[0] != "async") lane.Unsupported();
+  if (modifiers[1] == "ca" || modifiers[1] == "cg") return StartCopy(lane);
+  if (modifiers[1] == "commit_group")
     lane.thread.copy_group++;
-  else if (mods[1] == "wait_all")
+  else if (modifiers[1] == "wait_all")
     LandCopies(lane.machine, lane.thread, kAllCopies);
-  else if (mods[1] == "wait_group")
+  else if (modifiers[1] == "wait_group")
     LandCopies(lane.machine, lane.thread, lane.Get32(0));
   else
     lane.Unsupported();
@@ -64,7 +64,7 @@ Flow CpBulk(Lane& lane) {
   Block& block = machine.block();
   block.bulk_copies.push_back({block.shared + to, reinterpret_cast<const u8*>(from), bytes,
                                mbarrier, lane.thread.index, &lane.ins});
-  if (machine.opt.order == 1) LandBulkCopies(machine, mbarrier);
+  if (machine.options.order == 1) LandBulkCopies(machine, mbarrier);
   return Flow::kNext;
 }
 

@@ -63,9 +63,9 @@ u64 BaseOf(const Lane& lane, Space space) {
 
 Flow Cvta(Lane& lane) {
   const Operand& from = lane.At(1);
-  u64 base = BaseOf(lane, lane.ins.sp);
-  if (from.kind == Operand::Kind::kSymbol && lane.ins.sp == Space::kGeneric)
-    base = from.sym->sp == Space::kShared ? BaseOf(lane, Space::kShared) : 0;
+  u64 base = BaseOf(lane, lane.ins.space);
+  if (from.kind == Operand::Kind::kSymbol && lane.ins.space == Space::kGeneric)
+    base = from.symbol->space == Space::kShared ? BaseOf(lane, Space::kShared) : 0;
   const u64 value = lane.Value(from);
   lane.Set(0, lane.ins.to ? value - base : value + base);
   return Flow::kNext;
@@ -75,7 +75,7 @@ Flow Isspacep(Lane& lane) {
   const u64 address = lane.Get(1);
   const bool shared = lane.machine.IsSharedAddress(address);
   const bool local = lane.machine.IsLocalAddress(lane.thread, address);
-  switch (lane.ins.sp) {
+  switch (lane.ins.space) {
     case Space::kShared: lane.Set(0, shared); break;
     case Space::kLocal: lane.Set(0, local); break;
     case Space::kGlobal: lane.Set(0, !shared && !local); break;

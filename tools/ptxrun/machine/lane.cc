@@ -23,14 +23,14 @@ u64 Machine::SpecialValue(const Thread& thread, Special special) const {
     case Special::kWarpid: return thread.warp;
     case Special::kNwarpid: return (block_->threads.size() + kWarpSize - 1) / kWarpSize;
     case Special::kWarpSize: return kWarpSize;
-    case Special::kClock: return icount;
-    case Special::kNsmid: return static_cast<u64>(opt.sms);
+    case Special::kClock: return instructions;
+    case Special::kNsmid: return static_cast<u64>(options.sms);
     case Special::kLanemaskEq: return lane_bit;
     case Special::kLanemaskLt: return lane_bit - 1;
     case Special::kLanemaskLe: return lane_bit | (lane_bit - 1);
     case Special::kLanemaskGt: return ~(lane_bit | (lane_bit - 1));
     case Special::kLanemaskGe: return ~(lane_bit - 1);
-    case Special::kDynamicSmemSize: return dynamic_shared_;
+    case Special::kDynamicSmemSize: return dynamic_shared_bytes_;
     case Special::kTotalSmemSize: return shared_bytes_;
     case Special::kOne: return 1;
     case Special::kEnvreg1: return workspace >> 32;
@@ -39,24 +39,24 @@ u64 Machine::SpecialValue(const Thread& thread, Special special) const {
   }
 }
 
-u64 Machine::AddressOf(const Frame& frame, const Sym& sym) const {
-  switch (sym.sp) {
-    case Space::kShared: return sym.dynamic ? dynamic_offset_ : sym.off;
-    case Space::kLocal: return frame.local_base + sym.off;
-    case Space::kParam: return sym.off;
-    default: return reinterpret_cast<u64>(sym.host) + static_cast<u64>(dev) * sym.stride;
+u64 Machine::AddressOf(const Frame& frame, const Symbol& symbol) const {
+  switch (symbol.space) {
+    case Space::kShared: return symbol.dynamic ? dynamic_offset_ : symbol.offset;
+    case Space::kLocal: return frame.local_base + symbol.offset;
+    case Space::kParam: return symbol.offset;
+    default: return reinterpret_cast<u64>(symbol.host) + static_cast<u64>(device) * symbol.stride;
   }
 }
 
 void Machine::SetConstants(Thread& thread, const Frame& frame) const {
   u64* const regs = &thread.regs[frame.first_register];
-  for (const Constant& constant : frame.func->constants) {
+  for (const Constant& constant : frame.function->constants) {
     switch (constant.from) {
       case Constant::From::kImmediate: regs[constant.slot] = constant.value; break;
       case Constant::From::kSpecial:
         regs[constant.slot] = SpecialValue(thread, static_cast<Special>(constant.value));
         break;
-      case Constant::From::kSymbol: regs[constant.slot] = AddressOf(frame, *constant.sym); break;
+      case Constant::From::kSymbol: regs[constant.slot] = AddressOf(frame, *constant.symbol); break;
     }
   }
 }
@@ -69,11 +69,11 @@ u64 Lane::OtherValue(const Operand& operand) const {
     case Operand::Kind::kSpecial:
       return machine.SpecialValue(thread, static_cast<Special>(operand.reg));
     case Operand::Kind::kSymbol:
-      return machine.AddressOf(frame, *operand.sym) + static_cast<u64>(operand.imm);
+      return machine.AddressOf(frame, *operand.symbol) + static_cast<u64>(operand.imm);
     case Operand::Kind::kLabel: {  // a function's address
-      const auto& funcs = frame.func->mod->funcs;
-      const auto found = funcs.find(operand.name);
-      if (found == funcs.end()) throw Error("unknown name " + operand.name);
+      const auto& functions = frame.function->module->functions;
+      const auto found = functions.find(operand.name);
+      if (found == functions.end()) throw Error("unknown name " + operand.name);
       return reinterpret_cast<u64>(found->second.get());
     }
     default: return 0;
@@ -83,13 +83,14 @@ u64 Lane::OtherValue(const Operand& operand) const {
 u64 Lane::Address(const Operand& operand) const {
   const u64 offset = static_cast<u64>(operand.imm);
   if (operand.by_register) return regs[operand.reg] + offset;
-  return operand.sym ? machine.AddressOf(frame, *operand.sym) + offset : offset;
+  return operand.symbol ? machine.AddressOf(frame, *operand.symbol) + offset : offset;
 }
 
 u8* Lane::Memory(const Operand& operand, unsigned bytes, Access access, const void* value) const {
   const u64 address = Address(operand);
-  const Space space =
-      operand.sym && !operand.by_register && ins.sp == Space::kGeneric ? operand.sym->sp : ins.sp;
+  const Space space = operand.symbol && !operand.by_register && ins.space == Space::kGeneric
+                          ? operand.symbol->space
+                          : ins.space;
   if (space == Space::kParam) return frame.params + address;
   return machine.Resolve(thread, ins, address, space, bytes, access, value);
 }

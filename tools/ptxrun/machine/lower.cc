@@ -110,7 +110,7 @@ Fast KindOf(const Instruction& i, FastInstruction& fast) {
     case Op::kAbs: return sign_bit ? Fast::kAbsF32 : Fast::kHandler;
     case Op::kSetp: return OfComparison(i, shape);
     case Op::kCvt: return OfConversion(i, fast);
-    case Op::kPrmt: return i.mods.size() == 1 ? Fast::kPrmt : Fast::kHandler;
+    case Op::kPrmt: return i.modifiers.size() == 1 ? Fast::kPrmt : Fast::kHandler;
     default: return Fast::kHandler;
   }
 }
@@ -132,17 +132,17 @@ std::size_t SourcesOf(Op op) {
 
 class Lowering {
  public:
-  explicit Lowering(Func& func) : func_(func) {
-    func_.constants.clear();
-    func_.slots = func_.registers;
-    func_.fast.assign(func_.code.size(), FastInstruction());
+  explicit Lowering(Function& function) : function_(function) {
+    function_.constants.clear();
+    function_.slots = function_.registers;
+    function_.fast.assign(function_.code.size(), FastInstruction());
   }
 
   void Run() {
-    for (std::size_t k = 0; k < func_.code.size(); k++) {
-      Instruction& ins = func_.code[k];
+    for (std::size_t k = 0; k < function_.code.size(); k++) {
+      Instruction& ins = function_.code[k];
       ins.handler = HandlerOf(ins.op);
-      FastInstruction& fast = func_.fast[k];
+      FastInstruction& fast = function_.fast[k];
       fast.full = &ins;
       fast.pred = ins.pred;
       fast.pred_inverted = ins.pred_inverted;
@@ -187,11 +187,11 @@ class Lowering {
     fast.n = static_cast<u8>(Bytes(i.type));
     fast.extend = IsSigned(i.type) && fast.n < 8;
     fast.imm = from.imm;
-    if (from.by_register && i.sp != Space::kParam) {
+    if (from.by_register && i.space != Space::kParam) {
       fast.a = from.reg;
       fast.kind = Fast::kLd;
-    } else if (!from.by_register && from.sym && from.sym->sp == Space::kParam) {
-      fast.imm += static_cast<i64>(from.sym->off);
+    } else if (!from.by_register && from.symbol && from.symbol->space == Space::kParam) {
+      fast.imm += static_cast<i64>(from.symbol->offset);
       fast.kind = Fast::kLdParam;
     }
   }
@@ -199,7 +199,7 @@ class Lowering {
   void Store(const Instruction& i, FastInstruction& fast) {
     if (i.vec != 1 || Bytes(i.type) > 8 || i.operands.size() < 2) return;
     const Operand& to = i.operands[0];
-    if (to.kind != Operand::Kind::kMemory || !to.by_register || i.sp == Space::kParam) return;
+    if (to.kind != Operand::Kind::kMemory || !to.by_register || i.space == Space::kParam) return;
     if (!Source(i.operands[1], fast.b)) return;
     fast.a = to.reg;
     fast.n = static_cast<u8>(Bytes(i.type));
@@ -220,27 +220,28 @@ class Lowering {
         slot = Slot(Constant::From::kSpecial, operand.reg, nullptr);
         return true;
       case Operand::Kind::kSymbol:
-        if (operand.sym->sp == Space::kLocal || operand.sym->sp == Space::kParam || operand.imm)
+        if (operand.symbol->space == Space::kLocal || operand.symbol->space == Space::kParam ||
+            operand.imm)
           return false;
-        slot = Slot(Constant::From::kSymbol, 0, operand.sym);
+        slot = Slot(Constant::From::kSymbol, 0, operand.symbol);
         return true;
       default: return false;
     }
   }
 
-  u32 Slot(Constant::From from, u64 value, Sym* sym) {
-    const auto key = std::make_pair(from, sym ? reinterpret_cast<u64>(sym) : value);
-    const auto [found, is_new] = slots_.insert({key, func_.slots});
-    if (is_new) func_.constants.push_back({func_.slots++, from, value, sym});
+  u32 Slot(Constant::From from, u64 value, Symbol* symbol) {
+    const auto key = std::make_pair(from, symbol ? reinterpret_cast<u64>(symbol) : value);
+    const auto [found, is_new] = slots_.insert({key, function_.slots});
+    if (is_new) function_.constants.push_back({function_.slots++, from, value, symbol});
     return found->second;
   }
 
-  Func& func_;
+  Function& function_;
   std::map<std::pair<Constant::From, u64>, u32> slots_;
 };
 
 }  // namespace
 
-void Lower(Func& func) { Lowering(func).Run(); }
+void Lower(Function& function) { Lowering(function).Run(); }
 
 }  // namespace ptx

@@ -7,6 +7,6 @@ namespace ptx {
 
 // Operands become register numbers; constants get slots behind the registers. Fills fast,
 // constants and slots, and every instruction's handler.
-void Lower(Func& func);
+void Lower(Function& function);
 
 }  // namespace ptx

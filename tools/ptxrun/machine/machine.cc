@@ -12,8 +12,8 @@
 
 namespace ptx {
 
-int NDEV = 1;
-std::unordered_map<u64, Func*> FPTR;
+int device_count = 1;
+std::unordered_map<u64, Function*> functions_by_address;
 
 namespace {
 
@@ -21,7 +21,7 @@ namespace {
 constexpr u64 kUnwritten = 0xA5A5A5A5A5A5A5A5U;
 constexpr u32 kMostThreads = 1024;
 
-std::string TextOf(const char* format, const Dim& block, u32 last) {
+std::string PlaceOf(const char* format, const Dim& block, u32 last) {
   char text[120];
   std::snprintf(text, sizeof text, format, block.x, block.y, block.z, last);
   return text;
@@ -41,31 +41,32 @@ void Machine::Fail(const Thread& thread, const Instruction& ins, const std::stri
 void Machine::Note(const Thread& thread, const Instruction& ins, const char* what) {
   const std::string note = std::string(what) + " @" + kernel_->name + " PTX line " +
                            std::to_string(ins.line) + " " + ins.text;
-  if (noted[note]++ > 0) return;
-  notes.push_back(note + TextOf(" (first: block %u,%u,%u thread %u)", block_->id, thread.index));
+  if (note_counts[note]++ > 0) return;
+  notes.push_back(note + PlaceOf(" (first: block %u,%u,%u thread %u)", block_->id, thread.index));
 }
 
-void Machine::launch(Func* func, Dim grid, Dim block, const u8* arguments, u64 dynamic_shared,
-                     bool cooperative) {
-  kernel_ = func;
+void Machine::Launch(Function* function, Dim grid, Dim block, const u8* arguments,
+                     u64 dynamic_shared_bytes, bool cooperative) {
+  kernel_ = function;
   grid_ = grid;
   block_size_ = block;
   cooperative_ = cooperative;
-  if (func->cluster) throw Error("clusters are unsupported: " + func->name);
+  if (function->cluster) throw Error("clusters are unsupported: " + function->name);
   const u32 threads = block.x * block.y * block.z;
-  if (threads > static_cast<u32>(func->maxntid))
+  if (threads > static_cast<u32>(function->max_threads))
     throw Error("block of " + std::to_string(threads) + " threads exceeds maxntid of " +
-                func->name);
-  PrepareLaunch(arguments, dynamic_shared);
+                function->name);
+  PrepareLaunch(arguments, dynamic_shared_bytes);
 
   const u64 blocks = u64{grid.x} * grid.y * grid.z;
-  const u64 interleaved = opt.order == 2 ? std::min<u64>(blocks, static_cast<u64>(opt.window)) : 1;
-  MM.add(params_.data(), func->ArgumentBytes(), "param", dev);
-  MM.add(grid_workspace_, sizeof grid_workspace_, "grid", dev);
+  const u64 interleaved =
+      options.order == 2 ? std::min<u64>(blocks, static_cast<u64>(options.window)) : 1;
+  memory_map.Add(params_.data(), function->ArgumentBytes(), "param", device);
+  memory_map.Add(grid_workspace_, sizeof grid_workspace_, "grid", device);
   const auto end = [&] {
     for (const auto& each : blocks_) each->live = false;
-    MM.del(params_.data());
-    MM.del(grid_workspace_);
+    memory_map.Remove(params_.data());
+    memory_map.Remove(grid_workspace_);
   };
   try {
     RunBlocks(cooperative ? blocks : interleaved);
@@ -76,10 +77,11 @@ void Machine::launch(Func* func, Dim grid, Dim block, const u8* arguments, u64 d
   end();
 }
 
-void Machine::PrepareLaunch(const u8* arguments, u64 dynamic_shared) {
-  dynamic_shared_ = dynamic_shared;
-  dynamic_offset_ = RoundUp(kernel_->sstat, 128);
-  shared_bytes_ = dynamic_shared > 0 ? dynamic_offset_ + dynamic_shared : kernel_->sstat;
+void Machine::PrepareLaunch(const u8* arguments, u64 dynamic_shared_bytes) {
+  dynamic_shared_bytes_ = dynamic_shared_bytes;
+  dynamic_offset_ = RoundUp(kernel_->static_shared_bytes, 128);
+  shared_bytes_ = dynamic_shared_bytes > 0 ? dynamic_offset_ + dynamic_shared_bytes
+                                           : kernel_->static_shared_bytes;
   if (shared_bytes_ > kSharedMax) throw Error("shared size");
 
   const u64 argument_bytes = kernel_->ArgumentBytes();
@@ -88,17 +90,17 @@ void Machine::PrepareLaunch(const u8* arguments, u64 dynamic_shared) {
 
   // Those that do not depend on the thread; StartThread copies them.
   Frame frame;
-  frame.func = kernel_;
+  frame.function = kernel_;
   initial_regs_.assign(kernel_->slots + 1, kUnwritten);
   for (const Constant& constant : kernel_->constants) {
     if (constant.from == Constant::From::kImmediate)
       initial_regs_[constant.slot] = constant.value;
     else if (constant.from == Constant::From::kSymbol)
-      initial_regs_[constant.slot] = AddressOf(frame, *constant.sym);
+      initial_regs_[constant.slot] = AddressOf(frame, *constant.symbol);
   }
   for (Window& window : windows_) window = Window();
-  random_.seed(opt.seed);
-  reverse_blocks_ = opt.order == 1 && std::getenv("PTXRUN_REVERSE_BLOCKS");
+  random_.seed(options.seed);
+  reverse_blocks_ = options.order == 1 && std::getenv("PTXRUN_REVERSE_BLOCKS");
   std::memset(grid_workspace_, 0, sizeof grid_workspace_);
   grid_workspace_[0] = sizeof grid_workspace_;
 }
@@ -115,7 +117,7 @@ void Machine::RunBlocks(u64 window) {
   const u64 blocks = u64{grid_.x} * grid_.y * grid_.z;
   u64 next = 0, left = blocks, turn = 0;
   while (left > 0) {
-    const u64 which = window > 1 && opt.order == 2 ? random_() % window : turn++ % window;
+    const u64 which = window > 1 && options.order == 2 ? random_() % window : turn++ % window;
     block_ = blocks_[which].get();
     if (!block_->live) {
       if (next >= blocks) continue;
@@ -133,8 +135,8 @@ void Machine::AllocateBlockMemory() {
     if (posix_memalign(&memory, 4096, kSharedMax) != 0) throw std::bad_alloc();
     block_->shared = static_cast<u8*>(memory);
   }
-  if (kernel_->mod->haslocal && !block_->local) {
-    void* const memory = mmap(nullptr, kMostThreads * LOCAL, PROT_READ | PROT_WRITE,
+  if (kernel_->module->has_local && !block_->local) {
+    void* const memory = mmap(nullptr, kMostThreads * kLocalBytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     block_->local = static_cast<u8*>(memory);
@@ -154,14 +156,14 @@ void Machine::StartBlock(Dim id) {
   if (threads % kWarpSize != 0) block_->gone.back() = ~0U << threads % kWarpSize;
   std::fill(std::begin(block_->arrived), std::end(block_->arrived), 0);
   block_->bulk_copies.clear();
-  block_->shadow.Restart(opt.race ? shared_bytes_ : 0, warps);
+  block_->shadow.Restart(options.race ? shared_bytes_ : 0, warps);
   block_->idle = 0;
   block_->steps = 0;
   std::memset(block_->shared, static_cast<u8>(kUnwritten), shared_bytes_);
   for (u32 k = 0; k < threads; k++) StartThread(k);
   block_->order.resize(threads);
   std::iota(block_->order.begin(), block_->order.end(), 0U);
-  if (opt.order == 1) std::reverse(block_->order.begin(), block_->order.end());
+  if (options.order == 1) std::reverse(block_->order.begin(), block_->order.end());
 }
 
 void Machine::StartThread(u32 index) {
@@ -177,18 +179,18 @@ void Machine::StartThread(u32 index) {
   thread.seen_hand_over = false;
   thread.copies.clear();
   thread.copy_group = 0;
-  thread.local = kernel_->mod->haslocal ? block_->local + index * LOCAL : nullptr;
+  thread.local = kernel_->module->has_local ? block_->local + index * kLocalBytes : nullptr;
   thread.regs.assign(initial_regs_.begin(), initial_regs_.end());
   for (const Constant& constant : kernel_->constants)
     if (constant.from == Constant::From::kSpecial)
       thread.regs[constant.slot] = SpecialValue(thread, static_cast<Special>(constant.value));
 
   Frame frame;
-  frame.func = kernel_;
+  frame.function = kernel_;
   frame.params = params_.data();
   const u64 argument_bytes = kernel_->ArgumentBytes();
-  if (kernel_->param_size > argument_bytes) {  // it passes parameters on
-    frame.own_params = std::make_unique<u8[]>(kernel_->param_size + 16);
+  if (kernel_->param_bytes > argument_bytes) {  // it passes parameters on
+    frame.own_params = std::make_unique<u8[]>(kernel_->param_bytes + 16);
     frame.params = frame.own_params.get();
     std::memcpy(frame.params, params_.data(), argument_bytes);
   }
@@ -204,17 +206,17 @@ bool Machine::AnyThread(Thread::State state) const {
 // One pass over the block's threads; true when all are done.
 bool Machine::Step() {
   bool ran = false;
-  const u64 before = icount;
-  if (opt.order == 2) std::shuffle(block_->order.begin(), block_->order.end(), random_);
+  const u64 before = instructions;
+  if (options.order == 2) std::shuffle(block_->order.begin(), block_->order.end(), random_);
   for (const u32 k : block_->order) {
     Thread& thread = block_->threads[k];
     if (thread.state != Thread::State::kReady) continue;
     ran = true;
-    RunThread(thread, opt.order == 2 ? static_cast<int>(random_() % 64) + 1 : 4096);
+    RunThread(thread, options.order == 2 ? static_cast<int>(random_() % 64) + 1 : 4096);
   }
   if (block_->alive == 0) return true;
-  block_->steps += icount - before;
-  if (block_->steps > opt.limit) FailEndless();
+  block_->steps += instructions - before;
+  if (block_->steps > options.limit) FailEndless();
   if (ran) block_->idle = 0;
 
   const bool at_barrier = AnyThread(Thread::State::kBarrier);
@@ -234,8 +236,8 @@ bool Machine::WakeActivemask() {
 }
 
 void Machine::FailEndless() const {
-  throw Error("kernel " + kernel_->name + TextOf(" block (%u,%u,%u)", block_->id, 0) +
-              " ran over " + std::to_string(opt.limit) +
+  throw Error("kernel " + kernel_->name + PlaceOf(" block (%u,%u,%u)", block_->id, 0) +
+              " ran over " + std::to_string(options.limit) +
               " instructions: an endless loop, or a wait for a later block (PTXRUN_LIMIT raises "
               "the bound)");
 }

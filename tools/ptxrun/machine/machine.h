@@ -18,8 +18,9 @@
 
 namespace ptx {
 
-extern int NDEV;                             // devices
-extern std::unordered_map<u64, Func*> FPTR;  // device functions by the address that programs see
+extern int device_count;
+// By the address that stands for a function in a kernel.
+extern std::unordered_map<u64, Function*> functions_by_address;
 
 struct Dim {
   u32 x = 1, y = 1, z = 1;
@@ -38,7 +39,7 @@ constexpr u32 kWarpSize = 32;
 constexpr int kBarriers = 16;
 
 struct Frame {
-  Func* func = nullptr;
+  Function* function = nullptr;
   int pc = 0;
   u32 first_register = 0;
   u64 local_base = 0;
@@ -106,20 +107,20 @@ struct Block {
 
 class Machine {
  public:
-  static constexpr u64 LOCAL = u64{64} << 10;  // local memory of a thread
+  static constexpr u64 kLocalBytes = u64{64} << 10;  // local memory of a thread
   static constexpr u64 kSharedMax = u64{1} << 20;
 
-  // Runs a kernel to its end. Throws Error on a fault. One launch at a time: hold `mu`.
-  void launch(Func* func, Dim grid, Dim block, const u8* arguments, u64 dynamic_shared,
-              bool cooperative);
+  // Runs a kernel to its end. Throws Error on a fault. One launch at a time: hold `mutex`.
+  void Launch(Function* function, Dim grid, Dim block, const u8* arguments,
+              u64 dynamic_shared_bytes, bool cooperative);
 
-  std::mutex mu;
-  int dev = 0;
-  Options opt;
-  u64 icount = 0;                    // instructions so far
-  std::map<std::string, u64> hist;   // by name, with opt.stats
-  std::vector<std::string> notes;    // races and the like, each once,
-  std::map<std::string, int> noted;  // and how often
+  std::mutex mutex;
+  int device = 0;
+  Options options;
+  u64 instructions = 0;                    // instructions so far
+  std::map<std::string, u64> histogram;    // by name, with options.stats
+  std::vector<std::string> notes;          // races and the like, each once,
+  std::map<std::string, int> note_counts;  // and how often
 
   // The rest is for instructions.
 
@@ -134,7 +135,7 @@ class Machine {
   void Note(const Thread& thread, const Instruction& ins, const char* what);
 
   u64 SpecialValue(const Thread& thread, Special special) const;
-  u64 AddressOf(const Frame& frame, const Sym& sym) const;
+  u64 AddressOf(const Frame& frame, const Symbol& symbol) const;
   void SetConstants(Thread& thread, const Frame& frame) const;
 
   // The host's address of `bytes` bytes at a kernel's address, after all checks. `value` is what a
@@ -143,7 +144,7 @@ class Machine {
               Access access, const void* value);
   bool Reaches(u64 address, u64 bytes);
   bool IsLocalAddress(const Thread& thread, u64 address) const {
-    return thread.local && address - reinterpret_cast<u64>(thread.local) < LOCAL;
+    return thread.local && address - reinterpret_cast<u64>(thread.local) < kLocalBytes;
   }
   bool IsSharedAddress(u64 address) const {
     return address - reinterpret_cast<u64>(block_->shared) < kSharedMax;
@@ -155,7 +156,7 @@ class Machine {
   void Finish(Thread& thread);
 
  private:
-  void PrepareLaunch(const u8* arguments, u64 dynamic_shared);
+  void PrepareLaunch(const u8* arguments, u64 dynamic_shared_bytes);
   void RunBlocks(u64 window);
   Dim BlockId(u64 index) const;
   void StartBlock(Dim id);
@@ -182,10 +183,10 @@ class Machine {
   std::mt19937_64 random_;
 
   // of the launch
-  Func* kernel_ = nullptr;
+  Function* kernel_ = nullptr;
   Dim grid_, block_size_;
   bool cooperative_ = false, reverse_blocks_ = false;
-  u64 dynamic_shared_ = 0, dynamic_offset_ = 0, shared_bytes_ = 0;
+  u64 dynamic_shared_bytes_ = 0, dynamic_offset_ = 0, shared_bytes_ = 0;
   std::vector<u8> params_;
   std::vector<u64> initial_regs_;
   // Cooperative groups' grid barrier; kernels find it in %envreg1 and 2.

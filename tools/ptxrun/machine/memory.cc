@@ -11,7 +11,7 @@ bool Machine::Reaches(u64 address, u64 bytes) {
   for (const Window& window : windows_)
     if (address >= window.begin && address + bytes <= window.end) return true;
   Window found;
-  if (!MM.Reaches(dev, address, bytes, found.begin, found.end)) return false;
+  if (!memory_map.Reaches(device, address, bytes, found.begin, found.end)) return false;
   recent_ = (recent_ + 1) & 3;
   windows_[recent_] = found;
   return true;
@@ -28,7 +28,7 @@ void Machine::CheckGlobal(const Thread& thread, const Instruction& ins, u64 addr
   if (Reaches(address, bytes)) return;
   u64 begin = 0;
   Range range{};
-  const bool exists = MM.find(address, begin, range) && address + bytes <= range.end;
+  const bool exists = memory_map.Find(address, begin, range) && address + bytes <= range.end;
   char text[160];
   std::snprintf(text, sizeof text, "%s: address 0x%llx size %u",
                 exists ? "access to memory of another device (no peer access)"
@@ -47,7 +47,7 @@ void Machine::CheckGeneric(const Thread& thread, const Instruction& ins, u64 add
     if (offset + bytes > shared_bytes_) FailShared(thread, ins, offset, bytes);
   } else if (IsLocalAddress(thread, address)) {
     const u64 offset = address - reinterpret_cast<u64>(thread.local);
-    if (global || offset + bytes > LOCAL) Fail(thread, ins, "local access out of bounds");
+    if (global || offset + bytes > kLocalBytes) Fail(thread, ins, "local access out of bounds");
   } else {
     CheckGlobal(thread, ins, address, bytes);
   }
@@ -61,7 +61,7 @@ u8* Machine::Resolve(Thread& thread, const Instruction& ins, u64 address, Space 
     if (offset + bytes > shared_bytes_) FailShared(thread, ins, offset, bytes);
     host = reinterpret_cast<u64>(block_->shared) + offset;
   } else if (space == Space::kLocal) {
-    if (address + bytes > LOCAL) Fail(thread, ins, "local access out of bounds");
+    if (address + bytes > kLocalBytes) Fail(thread, ins, "local access out of bounds");
     host = reinterpret_cast<u64>(thread.local) + address;
   } else {
     CheckGeneric(thread, ins, address, space, bytes);
@@ -69,7 +69,7 @@ u8* Machine::Resolve(Thread& thread, const Instruction& ins, u64 address, Space 
   if ((host & (bytes - 1)) != 0) Fail(thread, ins, "misaligned access");
 
   u8* const result = std::bit_cast<u8*>(host);
-  if (opt.race && access != Access::kUnrecorded && IsShared(result)) {
+  if (options.race && access != Access::kUnrecorded && IsShared(result)) {
     if (ins.is_volatile && access == Access::kRead) access = Access::kVolatileRead;
     if (ins.is_volatile && access == Access::kWrite) access = Access::kAtomicWrite;
     RecordShared(thread, ins, result, bytes, access, value);
@@ -91,7 +91,7 @@ void Machine::RecordShared(Thread& thread, const Instruction& ins, const u8* add
 // For copies that arrive later than they were issued.
 void Machine::StoreShared(Thread& thread, const Instruction& ins, u8* to, const u8* from,
                           u32 bytes) {
-  if (opt.race) RecordShared(thread, ins, to, bytes, Access::kWrite, nullptr);
+  if (options.race) RecordShared(thread, ins, to, bytes, Access::kWrite, nullptr);
   std::memcpy(to, from, bytes);
 }
 

@@ -3,30 +3,30 @@
 
 namespace ptx {
 
-MemoryMap MM;
+MemoryMap memory_map;
 
-void MemoryMap::add(const void* begin, u64 bytes, const char* kind, int dev) {
-  const std::lock_guard lock(mu);
+void MemoryMap::Add(const void* begin, u64 bytes, const char* kind, int device) {
+  const std::lock_guard lock(mutex);
   const u64 address = reinterpret_cast<u64>(begin);
-  ranges_[address] = {address + bytes, kind, dev};
+  ranges_[address] = {address + bytes, kind, device};
 }
 
-void MemoryMap::del(const void* begin) {
-  const std::lock_guard lock(mu);
+void MemoryMap::Remove(const void* begin) {
+  const std::lock_guard lock(mutex);
   ranges_.erase(reinterpret_cast<u64>(begin));
 }
 
-bool MemoryMap::find(u64 address, u64& begin, Range& range) {
-  const std::lock_guard lock(mu);
+bool MemoryMap::Find(u64 address, u64& begin, Range& range) {
+  const std::lock_guard lock(mutex);
   return FindLocked(address, begin, range);
 }
 
-bool MemoryMap::Reaches(int dev, u64 address, u64 bytes, u64& begin, u64& end) {
-  const std::lock_guard lock(mu);
+bool MemoryMap::Reaches(int device, u64 address, u64 bytes, u64& begin, u64& end) {
+  const std::lock_guard lock(mutex);
   Range range{};
   if (!FindLocked(address, begin, range) || address + bytes > range.end) return false;
   end = range.end;
-  return range.dev < 0 || range.dev == dev || peer[dev][range.dev];
+  return range.device < 0 || range.device == device || peer[device][range.device];
 }
 
 bool MemoryMap::FindLocked(u64 address, u64& begin, Range& range) const {

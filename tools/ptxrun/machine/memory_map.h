@@ -14,20 +14,20 @@ constexpr int kMaxDevices = 16;
 struct Range {
   u64 end;
   const char* kind;
-  int dev;  // -1: every device reaches it
+  int device;  // -1: every device reaches it
 };
 
 class MemoryMap {
  public:
-  void add(const void* begin, u64 bytes, const char* kind, int dev);
-  void del(const void* begin);
+  void Add(const void* begin, u64 bytes, const char* kind, int device);
+  void Remove(const void* begin);
   // The range that holds the address, or that is empty and begins there. `begin` and `range` are
   // written only if there is one.
-  bool find(u64 address, u64& begin, Range& range);
-  // The same, if device `dev` may access all of [address, address + bytes).
-  bool Reaches(int dev, u64 address, u64 bytes, u64& begin, u64& end);
+  bool Find(u64 address, u64& begin, Range& range);
+  // The same, if the device may access all of [address, address + bytes).
+  bool Reaches(int device, u64 address, u64 bytes, u64& begin, u64& end);
 
-  std::mutex mu;                             // guards everything
+  std::mutex mutex;                          // guards everything
   bool peer[kMaxDevices][kMaxDevices] = {};  // [d][e]: d may access e's memory
 
  private:
@@ -35,6 +35,6 @@ class MemoryMap {
   std::map<u64, Range> ranges_;  // by their beginning
 };
 
-extern MemoryMap MM;
+extern MemoryMap memory_map;
 
 }  // namespace ptx

@@ -130,13 +130,13 @@ i64 SignedProduct(u32 a, u32 b) {
 void Machine::RunThread(Thread& thread, int budget) {  // NOLINT(readability-function-size)
   Frame* frame = &thread.frames.back();
   u64* regs = thread.regs.data() + frame->first_register;
-  const FastInstruction* code = frame->func->fast.data();
+  const FastInstruction* code = frame->function->fast.data();
   int pc = frame->pc;
 
   // Most accesses are aligned, and in the range of the one before.
   const auto memory = [&](const FastInstruction& f, Access access, const void* value) -> u8* {
     const u64 address = regs[f.a] + static_cast<u64>(f.imm);
-    const Space space = f.full->sp;
+    const Space space = f.full->space;
     const Window& window = windows_[recent_];
     if ((space == Space::kGlobal || space == Space::kGeneric) && (address & (f.n - 1U)) == 0 &&
         address >= window.begin && address + f.n <= window.end)
@@ -146,9 +146,9 @@ void Machine::RunThread(Thread& thread, int budget) {  // NOLINT(readability-fun
 
   while (budget-- > 0) {
     const FastInstruction& f = code[pc++];
-    icount++;
+    instructions++;
     if (f.pred >= 0 && ((regs[f.pred] & 1) != 0) == f.pred_inverted) continue;
-    if (opt.stats) hist[f.full->text]++;
+    if (options.stats) histogram[f.full->text]++;
     switch (f.kind) {
       case Fast::kHandler: break;
       case Fast::kNop:
@@ -222,7 +222,7 @@ void Machine::RunThread(Thread& thread, int budget) {  // NOLINT(readability-fun
       case Flow::kJump:
         frame = &thread.frames.back();
         regs = thread.regs.data() + frame->first_register;
-        code = frame->func->fast.data();
+        code = frame->function->fast.data();
         pc = frame->pc;
         break;
       case Flow::kStop: return;

@@ -55,7 +55,7 @@ void ReadFlag(const std::string& modifier, Instruction& i) {
 }
 
 void ReadModifiers(Instruction& i) {
-  for (const std::string& modifier : i.mods) {
+  for (const std::string& modifier : i.modifiers) {
     const Type type = TypeNamed(modifier);
     if (type != Type::kNone) {
       (i.type == Type::kNone ? i.type : i.type2) = type;
@@ -65,7 +65,7 @@ void ReadModifiers(Instruction& i) {
       ReadComparison(modifier, i);
       if (CompareNamed(modifier)) continue;  // .hi is a comparison here
     }
-    if (i.sp == Space::kGeneric) i.sp = SpaceNamed(BeforeColon(modifier));
+    if (i.space == Space::kGeneric) i.space = SpaceNamed(BeforeColon(modifier));
     if (const auto rounding = RoundingNamed(modifier)) i.rounding = *rounding;
     ReadMemoryOrder(modifier, i);
     ReadFlag(modifier, i);
@@ -83,7 +83,7 @@ bool IsKnown(const std::string& modifier, const Instruction& i) {
 
 void RefuseUnknownModifiers(Instruction& i) {
   if (i.op == Op::kNop || i.op == Op::kFence) return;
-  for (const std::string& modifier : i.mods)
+  for (const std::string& modifier : i.modifiers)
     if (!IsKnown(modifier, i)) i.op = Op::kUnsupported;
 }
 
@@ -98,7 +98,7 @@ void ReadSimd(const std::string& name, Instruction& i) {
   for (const auto& [word, kind] : kinds) {
     if (name.compare(0, name.size() - 1, word) != 0) continue;
     std::vector<Type> types;
-    for (const std::string& modifier : i.mods) {
+    for (const std::string& modifier : i.modifiers) {
       const Type type = TypeNamed(modifier);
       if (type == Type::kU32 || type == Type::kS32)
         types.push_back(type);
@@ -115,7 +115,7 @@ void ReadSimd(const std::string& name, Instruction& i) {
 }
 
 void ReadWarpMode(Instruction& i) {
-  for (const std::string& modifier : i.mods) {
+  for (const std::string& modifier : i.modifiers) {
     if (i.warp_mode != WarpMode::kNone) break;
     i.warp_mode = WarpModeNamed(modifier).value_or(WarpMode::kNone);
   }
@@ -176,20 +176,20 @@ bool IsSupported(const Instruction& i) {
 
 // The one bulk copy that CUB uses: global to this block's shared memory, counted by an mbarrier.
 void ReadBulkCopy(Instruction& i) {
-  const auto& mods = i.mods;
-  const bool known = mods.size() == 5 && mods[0] == "async" && mods[1] == "bulk" &&
-                     (mods[2] == "shared::cluster" || mods[2] == "shared::cta") &&
-                     mods[3] == "global" && mods[4] == "mbarrier::complete_tx::bytes";
+  const auto& modifiers = i.modifiers;
+  const bool known = modifiers.size() == 5 && modifiers[0] == "async" && modifiers[1] == "bulk" &&
+                     (modifiers[2] == "shared::cluster" || modifiers[2] == "shared::cta") &&
+                     modifiers[3] == "global" && modifiers[4] == "mbarrier::complete_tx::bytes";
   i.op = known ? Op::kCpBulk : Op::kUnsupported;
 }
 
 // The forms for a barrier of one block.
 void ReadMbarrier(Instruction& i) {
-  const auto kind = i.mods.empty() ? std::nullopt : MbarrierNamed(i.mods[0]);
+  const auto kind = i.modifiers.empty() ? std::nullopt : MbarrierNamed(i.modifiers[0]);
   i.op = kind ? Op::kMbarrier : Op::kUnsupported;
   i.mbarrier = kind.value_or(Mbarrier::kNone);
-  for (std::size_t k = 1; k < i.mods.size(); k++) {
-    const std::string& word = i.mods[k];
+  for (std::size_t k = 1; k < i.modifiers.size(); k++) {
+    const std::string& word = i.modifiers[k];
     if (word == "expect_tx" && i.mbarrier == Mbarrier::kArrive)
       i.mbarrier = Mbarrier::kArriveExpectTx;
     else if (word != "parity" && word != "shared" && word != "shared::cta" && word != "b64" &&
@@ -203,19 +203,19 @@ void ReadMbarrier(Instruction& i) {
 
 void Decode(const std::string& opcode, Instruction& i) {
   i.text = opcode;
-  i.mods = Split(opcode);
-  const std::string name = i.mods.front();
-  i.mods.erase(i.mods.begin());
+  i.modifiers = Split(opcode);
+  const std::string name = i.modifiers.front();
+  i.modifiers.erase(i.modifiers.begin());
   i.op = OpNamed(name);
   i.mul24 = name == "mul24" || name == "mad24";
   i.carry_in = name == "addc" || name == "subc" || name == "madc";
   if (i.mul24 && i.Has("hi")) i.op = Op::kUnsupported;
   ReadModifiers(i);
 
-  if (i.op == Op::kBar && !i.mods.empty()) {
-    if (i.mods[0] == "warp") i.op = Op::kWarpBar;
+  if (i.op == Op::kBar && !i.modifiers.empty()) {
+    if (i.modifiers[0] == "warp") i.op = Op::kWarpBar;
     // a block is a cluster of its own
-    if (name == "barrier" && i.mods[0] == "cluster") i.op = Op::kNop;
+    if (name == "barrier" && i.modifiers[0] == "cluster") i.op = Op::kNop;
   }
   RefuseUnknownModifiers(i);
   ReadSimd(name, i);
@@ -225,7 +225,7 @@ void Decode(const std::string& opcode, Instruction& i) {
   if (name == "cp" && i.Has("bulk")) ReadBulkCopy(i);
   if (name == "mbarrier") ReadMbarrier(i);
   if (IsAtomic(i.op)) {
-    for (const std::string& modifier : i.mods)
+    for (const std::string& modifier : i.modifiers)
       if (const auto kind = AtomicNamed(modifier)) i.atomic = *kind;
   }
 }

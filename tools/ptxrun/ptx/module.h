@@ -11,28 +11,29 @@
 
 namespace ptx {
 
-struct Func;
+struct Function;
 struct Module;
 struct Lane;
 enum class Flow : u8;
 using Handler = Flow (*)(Lane&);
 
-// An entry's own shared variables lie behind the module's, whose size is known only at the end.
+// Marks the offset of an entry's own shared variable: it lies behind the module's, whose size is
+// known only at the end.
 constexpr u64 kEntryShared = u64{1} << 40;
 
 // A variable, an array or a parameter.
-struct Sym {
+struct Symbol {
   std::string name;
-  Space sp = Space::kGlobal;
+  Space space = Space::kGlobal;
   Type type = Type::kB8;
-  u64 size = 0, align = 1;
-  u64 off = 0;           // in its space
-  bool dynamic = false;  // extern __shared__: behind everything else
+  u64 size = 0, align = 1;  // in bytes
+  u64 offset = 0;           // in its space
+  bool dynamic = false;     // extern __shared__: behind everything else
   // Global and constant memory has one copy a device, `stride` bytes apart.
   u64 stride = 0;
   u8* host = nullptr;
   std::vector<u8> init;
-  std::vector<std::pair<u64, std::string>> relocs;  // where in init whose address is added
+  std::vector<std::pair<u64, std::string>> relocations;  // where in init whose address is added
 };
 
 struct Operand {
@@ -51,7 +52,7 @@ struct Operand {
   bool by_register = false;  // an address: in a register, not in a symbol
   u32 reg = 0;
   i64 imm = 0;
-  Sym* sym = nullptr;
+  Symbol* symbol = nullptr;
   std::string name;
   std::vector<Operand> parts;
 
@@ -62,7 +63,7 @@ struct Operand {
 struct Instruction {
   Op op = Op::kUnsupported;
   Type type = Type::kNone, type2 = Type::kNone;  // the first and the second that it names
-  Space sp = Space::kGeneric;
+  Space space = Space::kGeneric;
   Compare compare = Compare::kEq;
   Combine combine = Combine::kNone;
   Rounding rounding = Rounding::kNearest;
@@ -86,15 +87,15 @@ struct Instruction {
   bool pred_inverted = false;
   std::vector<Operand> operands;
   int target = -1;
-  Func* callee = nullptr;
+  Function* callee = nullptr;
   Handler handler = nullptr;
   int line = 0;
   std::string text;
-  std::vector<std::string> mods;
+  std::vector<std::string> modifiers;
 
   bool Has(const char* modifier) const {
-    for (const std::string& mod : mods)
-      if (mod == modifier) return true;
+    for (const std::string& each : modifiers)
+      if (each == modifier) return true;
     return false;
   }
 };
@@ -180,40 +181,40 @@ struct Constant {
   u32 slot = 0;
   From from = From::kImmediate;
   u64 value = 0;  // kSpecial: which
-  Sym* sym = nullptr;
+  Symbol* symbol = nullptr;
 };
 
-struct Func {
+struct Function {
   std::string name;
   bool entry = false, defined = false, cluster = false;
-  Module* mod = nullptr;
-  std::vector<Sym*> params, rets;
+  Module* module = nullptr;
+  std::vector<Symbol*> params, rets;
   std::vector<Instruction> code;
   std::map<std::string, int> labels;
   std::map<std::string, std::vector<std::string>> targets;  // .branchtargets
   u32 registers = 0;
-  u64 shared_size = 0, local_size = 0, param_size = 0;
-  int maxntid = 1024;
+  u64 shared_bytes = 0, local_bytes = 0, param_bytes = 0;
+  int max_threads = 1024;
   // from Lower
   std::vector<FastInstruction> fast;
   std::vector<Constant> constants;
   u32 slots = 0;  // registers and constants
   // from the runtime
-  int maxdyn = -1;  // dynamic shared memory that the program has asked for
-  u64 sstat = 0;    // static shared memory, the module's included
+  int max_dynamic_shared_bytes = -1;  // dynamic shared memory that the program has asked for
+  u64 static_shared_bytes = 0;        // static shared memory, the module's included
 
   u64 ArgumentBytes() const {
-    return params.empty() ? 0 : params.back()->off + params.back()->size;
+    return params.empty() ? 0 : params.back()->offset + params.back()->size;
   }
 };
 
 struct Module {
-  std::vector<std::unique_ptr<Sym>> syms;
-  std::map<std::string, Sym*> globals;
-  std::map<std::string, std::unique_ptr<Func>> funcs;
+  std::vector<std::unique_ptr<Symbol>> symbols;
+  std::map<std::string, Symbol*> globals;
+  std::map<std::string, std::unique_ptr<Function>> functions;
   int sm = 75;
-  u64 shared_size = 0;
-  bool haslocal = false;
+  u64 shared_bytes = 0;
+  bool has_local = false;
 };
 
 constexpr u64 RoundUp(u64 offset, u64 align) { return (offset + align - 1) / align * align; }

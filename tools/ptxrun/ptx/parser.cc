@@ -71,7 +71,7 @@ void ModuleParser::ModuleDirective(const std::string& directive) {
   } else if (directive == ".shared") {
     ModuleVariable(Space::kShared);
   } else if (directive == ".entry" || directive == ".func") {
-    Function(directive == ".entry");
+    ReadFunction(directive == ".entry");
     external_ = false;
   } else if (directive == ".file") {
     SkipLine();
@@ -86,14 +86,14 @@ void ModuleParser::ModuleDirective(const std::string& directive) {
 }
 
 void ModuleParser::ModuleVariable(Space space) {
-  Sym* sym = Variable(space, external_);
+  Symbol* symbol = Variable(space, external_);
   Need(";");
-  DefineSymbol(sym);
-  module_.globals[sym->name] = sym;
+  DefineSymbol(symbol);
+  module_.globals[symbol->name] = symbol;
   external_ = false;
-  if (space == Space::kShared && !sym->dynamic) {
-    sym->off = RoundUp(module_.shared_size, sym->align);
-    module_.shared_size = sym->off + sym->size;
+  if (space == Space::kShared && !symbol->dynamic) {
+    symbol->offset = RoundUp(module_.shared_bytes, symbol->align);
+    module_.shared_bytes = symbol->offset + symbol->size;
   }
 }
 
@@ -107,27 +107,27 @@ void ModuleParser::SkipSection() {
   }
 }
 
-void ModuleParser::Function(bool entry) {
+void ModuleParser::ReadFunction(bool entry) {
   scopes_.emplace_back();
-  std::vector<Sym*> rets, params;
+  std::vector<Symbol*> rets, params;
   if (!entry && Peek() == "(") rets = ParameterList();
   const std::string name = Next();
   if (Peek() == "(") params = ParameterList();
-  auto& owner = module_.funcs[name];
-  if (!owner) owner = std::make_unique<Func>();
-  func_ = owner.get();
-  func_->name = name;
-  func_->entry = entry;
-  func_->mod = &module_;
+  auto& owner = module_.functions[name];
+  if (!owner) owner = std::make_unique<Function>();
+  function_ = owner.get();
+  function_->name = name;
+  function_->entry = entry;
+  function_->module = &module_;
   while (Peek() != "{" && Peek() != ";") FunctionDirective(Next());
   if (Eat(";")) {  // a declaration
     scopes_.pop_back();
     return;
   }
-  func_->params = std::move(params);
-  func_->rets = std::move(rets);
-  func_->defined = true;
-  func_->shared_size = 0;
+  function_->params = std::move(params);
+  function_->rets = std::move(rets);
+  function_->defined = true;
+  function_->shared_bytes = 0;
   LayOutParameters();
   Body();
   scopes_.pop_back();
@@ -138,24 +138,24 @@ void ModuleParser::FunctionDirective(const std::string& directive) {
   if (directive == ".maxntid" || directive == ".reqntid") {
     int threads = static_cast<int>(NextNumber());
     while (Eat(",")) threads *= static_cast<int>(NextNumber());
-    func_->maxntid = threads;
+    function_->max_threads = threads;
   } else if (directive == ".minnctapersm" || directive == ".maxnreg" ||
              directive == ".maxclusterrank") {
     at_++;
   } else if (directive == ".reqnctapercluster") {
-    func_->cluster = true;
+    function_->cluster = true;
     at_++;
     while (Eat(",")) at_++;
   } else if (directive == ".explicitcluster") {
-    func_->cluster = true;
+    function_->cluster = true;
   } else if (directive != ".noreturn" && directive != ".pragma" &&
              directive != ".blocksareclusters" && directive != ".abi_preserve") {
     Fail("function directive " + directive);
   }
 }
 
-std::vector<Sym*> ModuleParser::ParameterList() {
-  std::vector<Sym*> list;
+std::vector<Symbol*> ModuleParser::ParameterList() {
+  std::vector<Symbol*> list;
   Need("(");
   while (!Eat(")")) {
     const std::string directive = Next();
@@ -169,13 +169,13 @@ std::vector<Sym*> ModuleParser::ParameterList() {
 
 void ModuleParser::LayOutParameters() {
   u64 offset = 0;
-  for (const auto* list : {&func_->params, &func_->rets}) {
-    for (Sym* sym : *list) {
-      sym->off = RoundUp(offset, sym->align);
-      offset = sym->off + sym->size;
+  for (const auto* list : {&function_->params, &function_->rets}) {
+    for (Symbol* symbol : *list) {
+      symbol->offset = RoundUp(offset, symbol->align);
+      offset = symbol->offset + symbol->size;
     }
   }
-  func_->param_size = offset;
+  function_->param_bytes = offset;
 }
 
 void ModuleParser::Body() {
@@ -200,7 +200,7 @@ void ModuleParser::Body() {
   }
   Instruction ret;
   ret.op = Op::kRet;
-  func_->code.push_back(std::move(ret));
+  function_->code.push_back(std::move(ret));
 }
 
 bool ModuleParser::Label() {
@@ -208,14 +208,14 @@ bool ModuleParser::Label() {
   const std::string name = Next();
   at_++;
   if (Eat(".branchtargets")) {
-    auto& targets = func_->targets[name];
+    auto& targets = function_->targets[name];
     do targets.push_back(Next());
     while (Eat(","));
     Need(";");
   } else if (Peek() == ".callprototype" || Peek() == ".calltargets") {
     SkipPast(";");
   } else {
-    func_->labels[name] = static_cast<int>(func_->code.size());
+    function_->labels[name] = static_cast<int>(function_->code.size());
   }
   return true;
 }
@@ -249,18 +249,18 @@ void ModuleParser::BodyDirective() {
 }
 
 void ModuleParser::BodyVariable(Space space) {
-  Sym* sym = Variable(space, false);
+  Symbol* symbol = Variable(space, false);
   Need(";");
-  DefineSymbol(sym);
+  DefineSymbol(symbol);
   // A device function's shared variables are laid out like the module's: any entry may call it.
-  const bool entry_shared = space == Space::kShared && func_->entry;
-  u64& size = space == Space::kLocal   ? func_->local_size
-              : space == Space::kParam ? func_->param_size
-              : entry_shared           ? func_->shared_size
-                                       : module_.shared_size;
-  sym->off = RoundUp(size, sym->align);
-  size = sym->off + sym->size;
-  if (entry_shared) sym->off |= kEntryShared;
+  const bool entry_shared = space == Space::kShared && function_->entry;
+  u64& size = space == Space::kLocal   ? function_->local_bytes
+              : space == Space::kParam ? function_->param_bytes
+              : entry_shared           ? function_->shared_bytes
+                                       : module_.shared_bytes;
+  symbol->offset = RoundUp(size, symbol->align);
+  size = symbol->offset + symbol->size;
+  if (entry_shared) symbol->offset |= kEntryShared;
 }
 
 void ModuleParser::Statement() {
@@ -281,27 +281,27 @@ void ModuleParser::Statement() {
     }
     Eat(",");
   }
-  func_->code.push_back(std::move(i));
+  function_->code.push_back(std::move(i));
 }
 
 void ModuleParser::ResolveBranches() {
-  for (Instruction& i : func_->code) {
+  for (Instruction& i : function_->code) {
     if (i.op != Op::kBra || i.operands.empty()) continue;
     if (i.operands[0].kind != Operand::Kind::kLabel) continue;
-    const auto label = func_->labels.find(i.operands[0].name);
-    if (label == func_->labels.end()) Fail("label " + i.operands[0].name);
+    const auto label = function_->labels.find(i.operands[0].name);
+    if (label == function_->labels.end()) Fail("label " + i.operands[0].name);
     i.target = label->second;
   }
 }
 
 void ModuleParser::ResolveCalls() {
-  for (auto& [name, func] : module_.funcs) {
-    for (Instruction& i : func->code) {
+  for (auto& [name, function] : module_.functions) {
+    for (Instruction& i : function->code) {
       if (i.op != Op::kCall) continue;
       for (const Operand& operand : i.operands) {
         if (operand.kind != Operand::Kind::kLabel) continue;
-        const auto callee = module_.funcs.find(operand.name);
-        if (callee != module_.funcs.end()) i.callee = callee->second.get();
+        const auto callee = module_.functions.find(operand.name);
+        if (callee != module_.functions.end()) i.callee = callee->second.get();
         i.text = operand.name;
         break;
       }

@@ -39,9 +39,9 @@ class ModuleParser {
   void ModuleDirective(const std::string& directive);
   void ModuleVariable(Space space);
   void SkipSection();
-  void Function(bool entry);
+  void ReadFunction(bool entry);
   void FunctionDirective(const std::string& directive);
-  std::vector<Sym*> ParameterList();
+  std::vector<Symbol*> ParameterList();
   void LayOutParameters();
   void Body();
   bool Label();
@@ -52,13 +52,13 @@ class ModuleParser {
   void ResolveCalls();
 
   // parser_operands.cc
-  Sym* Variable(Space space, bool external);
-  unsigned VariableAttributes(Sym& sym);
-  void Initialiser(Sym& sym, u64& offset);
-  void InitialValue(Sym& sym, u64 offset);
+  Symbol* Variable(Space space, bool external);
+  unsigned VariableAttributes(Symbol& symbol);
+  void Initialiser(Symbol& symbol, u64& offset);
+  void InitialValue(Symbol& symbol, u64 offset);
   void Registers();
   void DefineRegister(const std::string& name, u32 words);
-  void DefineSymbol(Sym* sym);
+  void DefineSymbol(Symbol* symbol);
   const Operand* Lookup(const std::string& name) const;
   Operand ReadOperand();
   Operand ReadList(const char* end);
@@ -68,7 +68,7 @@ class ModuleParser {
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
   Module& module_;
-  Func* func_ = nullptr;
+  Function* function_ = nullptr;
   std::vector<Scope> scopes_;
   bool external_ = false;
 };

@@ -31,12 +31,12 @@ i64 Negated(i64 value) { return static_cast<i64>(0 - static_cast<u64>(value)); }
 u64 ModuleParser::NextNumber() { return ToNumber(Next()); }
 
 // After the space's token: [.align N] [.ptr ...] [.vN] .type name [ '[' N ']' ] [= init]
-Sym* ModuleParser::Variable(Space space, bool external) {
-  module_.syms.push_back(std::make_unique<Sym>());
-  Sym* sym = module_.syms.back().get();
-  sym->sp = space;
-  const unsigned vec = VariableAttributes(*sym);
-  sym->name = Next();
+Symbol* ModuleParser::Variable(Space space, bool external) {
+  module_.symbols.push_back(std::make_unique<Symbol>());
+  Symbol* symbol = module_.symbols.back().get();
+  symbol->space = space;
+  const unsigned vec = VariableAttributes(*symbol);
+  symbol->name = Next();
   u64 elements = 1;
   bool unsized = false;
   while (Eat("[")) {
@@ -48,24 +48,24 @@ Sym* ModuleParser::Variable(Space space, bool external) {
       Need("]");
     }
   }
-  sym->size = elements * Bytes(sym->type) * vec;
-  sym->align = std::max<u64>(sym->align, Bytes(sym->type));
-  sym->dynamic = space == Space::kShared && unsized && external;
+  symbol->size = elements * Bytes(symbol->type) * vec;
+  symbol->align = std::max<u64>(symbol->align, Bytes(symbol->type));
+  symbol->dynamic = space == Space::kShared && unsized && external;
   if (Eat("=")) {
-    sym->init.resize(sym->size);
+    symbol->init.resize(symbol->size);
     u64 offset = 0;
-    Initialiser(*sym, offset);
+    Initialiser(*symbol, offset);
   }
-  return sym;
+  return symbol;
 }
 
 // Returns the number of elements of a vector type.
-unsigned ModuleParser::VariableAttributes(Sym& sym) {
+unsigned ModuleParser::VariableAttributes(Symbol& symbol) {
   unsigned vec = 1;
   while (Peek()[0] == '.') {
     const std::string attribute = Next();
     if (attribute == ".align") {
-      sym.align = NextNumber();
+      symbol.align = NextNumber();
     } else if (attribute == ".attribute") {
       Need("(");
       SkipPast(")");
@@ -74,30 +74,30 @@ unsigned ModuleParser::VariableAttributes(Sym& sym) {
     } else if (attribute == ".v4") {
       vec = 4;
     } else if (TypeNamed(attribute.substr(1)) != Type::kNone) {
-      sym.type = TypeNamed(attribute.substr(1));
+      symbol.type = TypeNamed(attribute.substr(1));
     }
   }
   return vec;
 }
 
-void ModuleParser::Initialiser(Sym& sym, u64& offset) {
+void ModuleParser::Initialiser(Symbol& symbol, u64& offset) {
   if (Eat("{")) {
     while (!Eat("}")) {
-      Initialiser(sym, offset);
+      Initialiser(symbol, offset);
       Eat(",");
     }
     return;
   }
-  InitialValue(sym, offset);
-  offset += Bytes(sym.type);
+  InitialValue(symbol, offset);
+  offset += Bytes(symbol.type);
 }
 
 // A number, a name (whose address is meant) or generic(name), each with "+ N".
-void ModuleParser::InitialValue(Sym& sym, u64 offset) {
+void ModuleParser::InitialValue(Symbol& symbol, u64 offset) {
   const bool negative = Eat("-");
   std::string token = Next();
   u64 value = 0;
-  unsigned bytes = std::min(Bytes(sym.type), 8U);
+  unsigned bytes = std::min(Bytes(symbol.type), 8U);
   if (IsNumber(token)) {
     value = ToNumber(token);
     if (negative) value = 0 - value;
@@ -109,10 +109,10 @@ void ModuleParser::InitialValue(Sym& sym, u64 offset) {
     }
     if (Eat("+")) value = NextNumber();
     bytes = 8;
-    sym.relocs.emplace_back(offset, token);
+    symbol.relocations.emplace_back(offset, token);
   }
-  if (offset + bytes > sym.init.size()) sym.init.resize(offset + bytes);
-  std::memcpy(&sym.init[offset], &value, bytes);
+  if (offset + bytes > symbol.init.size()) symbol.init.resize(offset + bytes);
+  std::memcpy(&symbol.init[offset], &value, bytes);
 }
 
 void ModuleParser::Registers() {
@@ -134,16 +134,16 @@ void ModuleParser::Registers() {
 void ModuleParser::DefineRegister(const std::string& name, u32 words) {
   Operand operand;
   operand.kind = Operand::Kind::kRegister;
-  operand.reg = func_->registers;
-  func_->registers += words;
+  operand.reg = function_->registers;
+  function_->registers += words;
   scopes_.back()[name] = operand;
 }
 
-void ModuleParser::DefineSymbol(Sym* sym) {
+void ModuleParser::DefineSymbol(Symbol* symbol) {
   Operand operand;
   operand.kind = Operand::Kind::kSymbol;
-  operand.sym = sym;
-  scopes_.back()[sym->name] = operand;
+  operand.symbol = symbol;
+  scopes_.back()[symbol->name] = operand;
 }
 
 const Operand* ModuleParser::Lookup(const std::string& name) const {

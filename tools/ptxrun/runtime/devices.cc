@@ -24,7 +24,7 @@ int Attribute(cudaDeviceAttr attribute, int device) {
   switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor: return process.sm / 10;
     case cudaDevAttrComputeCapabilityMinor: return process.sm % 10;
-    case cudaDevAttrMultiProcessorCount: return process.devices[0]->opt.sms;
+    case cudaDevAttrMultiProcessorCount: return process.devices[0]->options.sms;
     case cudaDevAttrWarpSize: return 32;
     case cudaDevAttrMaxThreadsPerBlock: return kMaxThreads;
     case cudaDevAttrMaxThreadsPerMultiProcessor: return kMaxThreads;
@@ -63,7 +63,7 @@ cudaDeviceProp Properties(int device) {
   properties.pciBusID = device + 1;
   properties.major = TheProcess().sm / 10;
   properties.minor = TheProcess().sm % 10;
-  properties.multiProcessorCount = TheProcess().devices[0]->opt.sms;
+  properties.multiProcessorCount = TheProcess().devices[0]->options.sms;
   properties.warpSize = 32;
   properties.maxThreadsPerBlock = kMaxThreads;
   properties.maxThreadsPerMultiProcessor = kMaxThreads;
@@ -169,16 +169,16 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   const int device = ThisThread().device;
   if (!IsDevice(peer) || peer == device) return Record(cudaErrorInvalidDevice);
-  const std::lock_guard lock(ptx::MM.mu);
-  if (ptx::MM.peer[device][peer]) return Record(cudaErrorPeerAccessAlreadyEnabled);
-  ptx::MM.peer[device][peer] = true;
+  const std::lock_guard lock(ptx::memory_map.mutex);
+  if (ptx::memory_map.peer[device][peer]) return Record(cudaErrorPeerAccessAlreadyEnabled);
+  ptx::memory_map.peer[device][peer] = true;
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceDisablePeerAccess(int peer) {
   if (!IsDevice(peer)) return Record(cudaErrorInvalidDevice);
-  const std::lock_guard lock(ptx::MM.mu);
-  bool& reaches = ptx::MM.peer[ThisThread().device][peer];
+  const std::lock_guard lock(ptx::memory_map.mutex);
+  bool& reaches = ptx::memory_map.peer[ThisThread().device][peer];
   if (!reaches) return Record(cudaErrorPeerAccessNotEnabled);
   reaches = false;
   return cudaSuccess;
@@ -196,7 +196,8 @@ cudaError_t cudaDeviceReset() {
 cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) { return cudaSuccess; }
 
 cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit limit) {
-  *value = limit == cudaLimitStackSize ? std::size_t{ptx::Machine::LOCAL} : std::size_t{1} << 20;
+  *value =
+      limit == cudaLimitStackSize ? std::size_t{ptx::Machine::kLocalBytes} : std::size_t{1} << 20;
   return cudaSuccess;
 }
 

@@ -15,8 +15,9 @@ namespace {
 // PTX has none yet; a plausible number for those who divide by it.
 constexpr int kRegistersAThread = 32;
 
-bool FitsShared(const ptx::Func& kernel, std::size_t dynamic_bytes) {
-  return kernel.sstat + dynamic_bytes <= static_cast<std::size_t>(ptxrun::SharedBytesOptIn());
+bool FitsShared(const ptx::Function& kernel, std::size_t dynamic_bytes) {
+  return kernel.static_shared_bytes + dynamic_bytes <=
+         static_cast<std::size_t>(ptxrun::SharedBytesOptIn());
 }
 
 }  // namespace
@@ -25,32 +26,32 @@ extern "C" {
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* stub) {
   *attributes = {};
-  const ptx::Func* kernel = FindKernel(stub);
+  const ptx::Function* kernel = FindKernel(stub);
   if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
-  attributes->ptxVersion = kernel->mod->sm;
-  attributes->binaryVersion = kernel->mod->sm;
-  attributes->maxThreadsPerBlock = kernel->maxntid;
-  attributes->sharedSizeBytes = kernel->sstat;
-  attributes->localSizeBytes = kernel->local_size;
+  attributes->ptxVersion = kernel->module->sm;
+  attributes->binaryVersion = kernel->module->sm;
+  attributes->maxThreadsPerBlock = kernel->max_threads;
+  attributes->sharedSizeBytes = kernel->static_shared_bytes;
+  attributes->localSizeBytes = kernel->local_bytes;
   attributes->numRegs = kRegistersAThread;
   attributes->maxDynamicSharedSizeBytes = static_cast<int>(ptxrun::DynamicSharedBytes(*kernel));
   return cudaSuccess;
 }
 
 cudaError_t cudaFuncSetAttribute(const void* stub, cudaFuncAttribute attribute, int value) {
-  ptx::Func* kernel = FindKernel(stub);
+  ptx::Function* kernel = FindKernel(stub);
   if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   if (value < 0 || !FitsShared(*kernel, static_cast<std::size_t>(value)))
     return Record(cudaErrorInvalidValue);
-  kernel->maxdyn = value;
+  kernel->max_dynamic_shared_bytes = value;
   return cudaSuccess;
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return cudaSuccess; }
 
 cudaError_t cudaFuncGetName(const char** name, const void* stub) {
-  const ptx::Func* kernel = FindKernel(stub);
+  const ptx::Function* kernel = FindKernel(stub);
   if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
   *name = kernel->name.c_str();
   return cudaSuccess;
@@ -66,11 +67,11 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
                                                                    int threads,
                                                                    std::size_t shared_bytes,
                                                                    unsigned) {
-  const ptx::Func* kernel = FindKernel(stub);
+  const ptx::Function* kernel = FindKernel(stub);
   if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
   *blocks = 0;
   if (threads < 1) return Record(cudaErrorInvalidValue);
-  if (threads <= kernel->maxntid && FitsShared(*kernel, shared_bytes))
+  if (threads <= kernel->max_threads && FitsShared(*kernel, shared_bytes))
     *blocks = ptxrun::BlocksAMultiprocessor(static_cast<unsigned>(threads));
   return cudaSuccess;
 }
@@ -83,9 +84,9 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
 
 cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const void* stub, int,
                                                       int) {
-  const ptx::Func* kernel = FindKernel(stub);
+  const ptx::Function* kernel = FindKernel(stub);
   if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
-  *bytes = static_cast<std::size_t>(ptxrun::SharedBytesOptIn()) - kernel->sstat;
+  *bytes = static_cast<std::size_t>(ptxrun::SharedBytesOptIn()) - kernel->static_shared_bytes;
   return cudaSuccess;
 }
 

@@ -60,7 +60,7 @@ int Graph::Add(cudaGraphNodeType type, Work work, std::vector<int> dependencies)
 }
 
 cudaError_t RunNodes(const std::vector<std::shared_ptr<GraphNode>>& nodes) {
-  ReadyNodes ready(TheProcess().devices[0]->opt);
+  ReadyNodes ready(TheProcess().devices[0]->options);
   std::vector<std::size_t> missing(nodes.size());
   std::vector<std::vector<int>> followers(nodes.size());
   for (std::size_t id = 0; id < nodes.size(); ++id) {

@@ -20,7 +20,7 @@ namespace ptxrun {
 namespace {
 
 struct KernelLaunch {
-  ptx::Func* kernel;
+  ptx::Function* kernel;
   dim3 grid;
   dim3 block;
   std::vector<std::uint8_t> arguments;
@@ -49,13 +49,13 @@ cudaError_t Fault(const std::exception& fault) {
 cudaError_t Run(const KernelLaunch& launch) {
   Process& process = TheProcess();
   ptx::Machine& device = *process.devices[static_cast<std::size_t>(launch.device)];
-  const std::lock_guard device_lock(device.mu);
+  const std::lock_guard device_lock(device.mutex);
   const double start = ThreadSeconds();
-  const std::uint64_t instructions_before = device.icount;
+  const std::uint64_t instructions_before = device.instructions;
   process.launches++;
   process.threads += Product(launch.grid) * Product(launch.block);
   try {
-    device.launch(launch.kernel, {launch.grid.x, launch.grid.y, launch.grid.z},
+    device.Launch(launch.kernel, {launch.grid.x, launch.grid.y, launch.grid.z},
                   {launch.block.x, launch.block.y, launch.block.z}, launch.arguments.data(),
                   launch.shared_bytes, launch.blocks == Blocks::kTogether);
   } catch (const std::exception& fault) {
@@ -68,18 +68,18 @@ cudaError_t Run(const KernelLaunch& launch) {
     Complain("%s device %d grid %llu block %llu: %llu instr %.3f s", launch.kernel->name.c_str(),
              launch.device, static_cast<unsigned long long>(Product(launch.grid)),
              static_cast<unsigned long long>(Product(launch.block)),
-             static_cast<unsigned long long>(device.icount - instructions_before), seconds);
+             static_cast<unsigned long long>(device.instructions - instructions_before), seconds);
   }
   return cudaSuccess;
 }
 
-std::vector<std::uint8_t> CopyArguments(const ptx::Func& kernel, void** arguments) {
-  const std::vector<ptx::Sym*>& parameters = kernel.params;
+std::vector<std::uint8_t> CopyArguments(const ptx::Function& kernel, void** arguments) {
+  const std::vector<ptx::Symbol*>& parameters = kernel.params;
   const std::size_t bytes =
-      parameters.empty() ? 0 : parameters.back()->off + parameters.back()->size;
+      parameters.empty() ? 0 : parameters.back()->offset + parameters.back()->size;
   std::vector<std::uint8_t> copy(bytes + 8);
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    std::memcpy(copy.data() + parameters[i]->off, arguments[i], parameters[i]->size);
+    std::memcpy(copy.data() + parameters[i]->offset, arguments[i], parameters[i]->size);
   return copy;
 }
 
@@ -94,10 +94,10 @@ bool IsValidShape(dim3 grid, dim3 block) {
          Product(block) > 0 && Product(block) <= kMaxThreads && block.z <= kMaxBlockZ;
 }
 
-bool FitsShared(const ptx::Func& kernel, std::size_t dynamic_bytes) {
+bool FitsShared(const ptx::Function& kernel, std::size_t dynamic_bytes) {
   const auto most = static_cast<std::size_t>(DynamicSharedBytes(kernel));
   if (dynamic_bytes <= most &&
-      kernel.sstat + dynamic_bytes <= static_cast<std::size_t>(SharedBytesOptIn()))
+      kernel.static_shared_bytes + dynamic_bytes <= static_cast<std::size_t>(SharedBytesOptIn()))
     return true;
   if (TheProcess().verbose)
     Complain(
@@ -109,27 +109,27 @@ bool FitsShared(const ptx::Func& kernel, std::size_t dynamic_bytes) {
 
 // Blocks that run together must all be on the device at once.
 bool FitsTogether(dim3 grid, dim3 block) {
-  const auto multiprocessors = static_cast<std::uint64_t>(TheProcess().devices[0]->opt.sms);
+  const auto multiprocessors = static_cast<std::uint64_t>(TheProcess().devices[0]->options.sms);
   return Product(grid) <=
          multiprocessors * static_cast<std::uint64_t>(BlocksAMultiprocessor(Product(block)));
 }
 
 }  // namespace
 
-ptx::Func* FindKernel(const void* stub) {
+ptx::Function* FindKernel(const void* stub) {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
   const auto found = process.kernels.find(stub);
   return found == process.kernels.end() ? nullptr : found->second;
 }
 
-std::int64_t DynamicSharedBytes(const ptx::Func& kernel) {
-  const auto static_bytes = static_cast<std::int64_t>(kernel.sstat);
-  return std::max<std::int64_t>(kernel.maxdyn, kSharedBytes - static_bytes);
+std::int64_t DynamicSharedBytes(const ptx::Function& kernel) {
+  const auto static_bytes = static_cast<std::int64_t>(kernel.static_shared_bytes);
+  return std::max<std::int64_t>(kernel.max_dynamic_shared_bytes, kSharedBytes - static_bytes);
 }
 
 Work KernelWork(const cudaKernelNodeParams& parameters) {
-  ptx::Func* kernel = FindKernel(parameters.func);
+  ptx::Function* kernel = FindKernel(parameters.func);
   if (kernel == nullptr || parameters.extra != nullptr) return nullptr;
   return MakeWork({.kernel = kernel,
                    .grid = parameters.gridDim,
@@ -143,7 +143,7 @@ Work KernelWork(const cudaKernelNodeParams& parameters) {
 cudaError_t Launch(const void* stub, dim3 grid, dim3 block, void** arguments,
                    std::size_t shared_bytes, cudaStream_t handle, Blocks blocks) {
   if (const cudaError_t sticky = TheProcess().sticky_error) return sticky;
-  ptx::Func* kernel = FindKernel(stub);
+  ptx::Function* kernel = FindKernel(stub);
   if (kernel == nullptr) {
     Complain("launch of an unknown kernel (no PTX for it?)");
     return Record(cudaErrorInvalidDeviceFunction);

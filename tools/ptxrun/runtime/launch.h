@@ -6,17 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tools/ptxrun/interp.hpp"
+#include "tools/ptxrun/ptx/module.h"
 #include "tools/ptxrun/runtime/graph.h"
 
 namespace ptxrun {
 
 // Null where no loaded module has PTX for it.
-ptx::Func* FindKernel(const void* stub);
+ptx::Function* FindKernel(const void* stub);
 
 // Dynamic shared memory that a launch may ask for: what is left of 48 KB, unless
 // cudaFuncSetAttribute allowed more.
-std::int64_t DynamicSharedBytes(const ptx::Func& kernel);
+std::int64_t DynamicSharedBytes(const ptx::Function& kernel);
 
 // What a kernel node does when its graph runs; empty for a kernel that is not known.
 Work KernelWork(const cudaKernelNodeParams& parameters);

@@ -64,7 +64,7 @@ cudaError_t Allocate(void** pointer, std::size_t bytes, int device, Owner owner)
   const std::lock_guard lock(process.mutex);
   process.allocations[memory] = {bytes, device, host};
   if (!host) process.live_bytes[static_cast<std::size_t>(device)] += bytes;
-  ptx::MM.add(memory, bytes, host ? "host" : "device", host ? -1 : device);
+  ptx::memory_map.Add(memory, bytes, host ? "host" : "device", host ? -1 : device);
   *pointer = memory;
   return cudaSuccess;
 }
@@ -82,7 +82,7 @@ cudaError_t Free(void* pointer) {
   process.allocations.erase(found);
   if (!allocation.host)
     process.live_bytes[static_cast<std::size_t>(allocation.device)] -= allocation.bytes;
-  ptx::MM.del(pointer);
+  ptx::memory_map.Remove(pointer);
   Fill(pointer, kFreed, allocation.bytes);
   LayToRest(process.quarantine, pointer, allocation.bytes);
   return cudaSuccess;
@@ -92,7 +92,7 @@ bool IsInside(const void* begin, std::size_t bytes, Place place) {
   const auto address = reinterpret_cast<std::uintptr_t>(begin);
   ptx::u64 start = 0;
   ptx::Range range = {};
-  if (!ptx::MM.find(address, start, range)) return place == Place::kAnywhere;
+  if (!ptx::memory_map.Find(address, start, range)) return place == Place::kAnywhere;
   return address + bytes <= range.end;
 }
 
@@ -134,12 +134,12 @@ cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned) {
 cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
 
 cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned) {
-  ptx::MM.add(pointer, bytes, "host", -1);
+  ptx::memory_map.Add(pointer, bytes, "host", -1);
   return cudaSuccess;
 }
 
 cudaError_t cudaHostUnregister(void* pointer) {
-  ptx::MM.del(pointer);
+  ptx::memory_map.Remove(pointer);
   return cudaSuccess;
 }
 
@@ -189,15 +189,15 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   ptx::u64 start = 0;
   ptx::Range range = {};
   const auto number = reinterpret_cast<std::uintptr_t>(pointer);
-  if (!ptx::MM.find(number, start, range) || number >= range.end) {
+  if (!ptx::memory_map.Find(number, start, range) || number >= range.end) {
     attributes->type = cudaMemoryTypeUnregistered;
     attributes->device = -1;
     attributes->hostPointer = address;
     return cudaSuccess;
   }
-  const bool host = range.dev < 0;
+  const bool host = range.device < 0;
   attributes->type = host ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
-  attributes->device = host ? ThisThread().device : range.dev;
+  attributes->device = host ? ThisThread().device : range.device;
   attributes->devicePointer = address;
   attributes->hostPointer = host ? address : nullptr;
   return cudaSuccess;

@@ -17,7 +17,9 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/ptxrun/interp.hpp"
+#include "tools/ptxrun/machine/lower.h"
+#include "tools/ptxrun/machine/machine.h"
+#include "tools/ptxrun/ptx/parser.h"
 #include "tools/ptxrun/runtime/process.h"
 
 namespace ptxrun {
@@ -97,25 +99,22 @@ Ptx PickPtx(const FatBinaryWrapper& wrapper) {
   return best;
 }
 
-// The parser lays a kernel's own shared variables out from 0, marked by this bit; the module's come
-// before them.
-constexpr std::uint64_t kKernelsOwn = std::uint64_t{1} << 40;
 constexpr std::uint64_t kSharedAlignment = 128;
 
 void PlaceSharedVariables(ptx::Module& module) {
   const std::uint64_t base =
-      (module.shared_size + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
-  for (const auto& symbol : module.syms) {
-    if (symbol->sp == ptx::SHARED && symbol->off >= kKernelsOwn)
-      symbol->off = symbol->off % kKernelsOwn + base;
+      (module.shared_bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+  for (const auto& symbol : module.symbols) {
+    if (symbol->space == ptx::Space::kShared && symbol->offset >= ptx::kEntryShared)
+      symbol->offset = symbol->offset % ptx::kEntryShared + base;
   }
-  for (const auto& [name, function] : module.funcs)
-    function->sstat =
-        function->shared_size != 0 ? base + function->shared_size : module.shared_size;
+  for (const auto& [name, function] : module.functions)
+    function->static_shared_bytes =
+        function->shared_bytes != 0 ? base + function->shared_bytes : module.shared_bytes;
 }
 
 // One stretch of memory for all devices' copies of a variable, with space between them.
-void PlaceVariable(ptx::Sym& variable) {
+void PlaceVariable(ptx::Symbol& variable) {
   constexpr std::uint64_t kAlignment = 256;
   variable.stride = (variable.size + 2 * kAlignment - 1) / kAlignment * kAlignment;
   const std::size_t bytes = variable.stride * static_cast<std::size_t>(DeviceCount());
@@ -126,7 +125,7 @@ void PlaceVariable(ptx::Sym& variable) {
     if (!variable.init.empty())
       std::memcpy(copy, variable.init.data(),
                   std::min<std::size_t>(variable.size, variable.init.size()));
-    ptx::MM.add(copy, variable.size, "module", device);
+    ptx::memory_map.Add(copy, variable.size, "module", device);
   }
 }
 
@@ -136,15 +135,15 @@ std::uint64_t AddressOf(ptx::Module& module, const std::string& name, int device
   if (variable != module.globals.end())
     return reinterpret_cast<std::uint64_t>(variable->second->host) +
            static_cast<std::uint64_t>(device) * variable->second->stride;
-  const auto function = module.funcs.find(name);
-  if (function == module.funcs.end())
+  const auto function = module.functions.find(name);
+  if (function == module.functions.end())
     throw std::runtime_error("unresolved name " + name + " in an initialiser");
   return reinterpret_cast<std::uint64_t>(function->second.get());
 }
 
 // Adds addresses to the initial values that hold them, once every variable has one.
-void Relocate(ptx::Module& module, const ptx::Sym& variable) {
-  for (const auto& [offset, name] : variable.relocs) {
+void Relocate(ptx::Module& module, const ptx::Symbol& variable) {
+  for (const auto& [offset, name] : variable.relocations) {
     for (int device = 0; device < DeviceCount(); ++device) {
       std::uint8_t* at =
           variable.host + static_cast<std::size_t>(device) * variable.stride + offset;
@@ -155,18 +154,19 @@ void Relocate(ptx::Module& module, const ptx::Sym& variable) {
 }
 
 void LinkModule(ptx::Module& module) {
-  for (const auto& [name, function] : module.funcs) {
-    module.haslocal |= function->local_size > 0;
-    ptx::FPTR[reinterpret_cast<std::uint64_t>(function.get())] = function.get();
+  for (const auto& [name, function] : module.functions) {
+    module.has_local |= function->local_bytes > 0;
+    ptx::functions_by_address[reinterpret_cast<std::uint64_t>(function.get())] = function.get();
   }
   PlaceSharedVariables(module);
-  for (const auto& [name, function] : module.funcs) {
-    if (function->defined) ptx::lower(*function);
+  for (const auto& [name, function] : module.functions) {
+    if (function->defined) ptx::Lower(*function);
   }
-  for (const auto& symbol : module.syms) {
-    if (symbol->sp == ptx::GLOBAL || symbol->sp == ptx::CONST) PlaceVariable(*symbol);
+  for (const auto& symbol : module.symbols) {
+    if (symbol->space == ptx::Space::kGlobal || symbol->space == ptx::Space::kConst)
+      PlaceVariable(*symbol);
   }
-  for (const auto& symbol : module.syms) Relocate(module, *symbol);
+  for (const auto& symbol : module.symbols) Relocate(module, *symbol);
 }
 
 // False where the fat binary has no PTX for this machine.
@@ -179,7 +179,7 @@ bool LoadModule(const FatBinaryWrapper& wrapper, ptx::Module& module) {
     return false;
   }
   try {
-    ptx::Parser(module).parse(ptx.text.data(), ptx.text.size());
+    ptx::ParseModule(ptx.text.data(), ptx.text.size(), module);
     LinkModule(module);
   } catch (const std::exception& error) {
     Complain("parse error: %s", error.what());
@@ -220,7 +220,7 @@ void __cudaRegisterFunction(void** handle, const char* stub, char*, const char* 
                             uint3*, dim3*, dim3*, int*) {
   auto& process = TheProcess();
   const std::lock_guard lock(process.mutex);
-  const auto& functions = ptxrun::FromHandle(handle).funcs;
+  const auto& functions = ptxrun::FromHandle(handle).functions;
   const auto found = functions.find(name);
   if (found != functions.end()) process.kernels[stub] = found->second.get();
 }

@@ -71,11 +71,11 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return cudaSuccess; 
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc* descriptions,
                                  std::size_t count) {
   const Pool& pool = *FromHandle(handle);
-  const std::lock_guard lock(ptx::MM.mu);
+  const std::lock_guard lock(ptx::memory_map.mutex);
   for (std::size_t i = 0; i < count; ++i) {
     const cudaMemLocation& location = descriptions[i].location;
     if (location.type != cudaMemLocationTypeDevice || !ptxrun::IsDevice(location.id)) continue;
-    ptx::MM.peer[location.id][pool.device] =
+    ptx::memory_map.peer[location.id][pool.device] =
         descriptions[i].flags == cudaMemAccessFlagsProtReadWrite;
   }
   return cudaSuccess;

@@ -28,12 +28,12 @@ ptx::Options OptionsFromEnvironment() {
 void PrintNotes(ptx::Machine& device) {
   for (const std::string& note : device.notes) {
     const std::string counted = note.substr(0, note.find(" (first"));
-    Complain("%s x%d", note.c_str(), device.noted[counted]);
+    Complain("%s x%d", note.c_str(), device.note_counts[counted]);
   }
 }
 
 void PrintHistogram(const ptx::Machine& device) {
-  for (const auto& [instruction, count] : device.hist)
+  for (const auto& [instruction, count] : device.histogram)
     std::fprintf(stderr, "%12llu %s\n", static_cast<unsigned long long>(count),
                  instruction.c_str());
 }
@@ -42,8 +42,8 @@ void PrintSummary(const Process& process, std::size_t notes) {
   std::uint64_t instructions = 0;
   std::size_t leaked_bytes = 0;
   for (const auto& device : process.devices) {
-    instructions += device->icount;
-    leaked_bytes += process.live_bytes[static_cast<std::size_t>(device->dev)];
+    instructions += device->instructions;
+    leaked_bytes += process.live_bytes[static_cast<std::size_t>(device->device)];
   }
   const double seconds = process.kernel_seconds;
   const double rate = seconds > 0 ? static_cast<double>(instructions) / seconds / 1e6 : 0;
@@ -60,11 +60,11 @@ void PrintSummary(const Process& process, std::size_t notes) {
 Process::Process()
     : verbose(std::getenv("PTXRUN_V") != nullptr),
       no_abort(std::getenv("PTXRUN_NOABORT") != nullptr) {
-  ptx::NDEV = std::clamp(EnvironmentNumber("PTXRUN_DEVICES", 1), 1, kMaxDevices);
-  for (int number = 0; number < ptx::NDEV; ++number) {
+  ptx::device_count = std::clamp(EnvironmentNumber("PTXRUN_DEVICES", 1), 1, kMaxDevices);
+  for (int number = 0; number < ptx::device_count; ++number) {
     auto device = std::make_unique<ptx::Machine>();
-    device->dev = number;
-    device->opt = OptionsFromEnvironment();
+    device->device = number;
+    device->options = OptionsFromEnvironment();
     devices.push_back(std::move(device));
   }
 }
@@ -73,7 +73,7 @@ Process::~Process() {
   std::size_t notes = 0;
   for (const auto& device : devices) {
     PrintNotes(*device);
-    if (device->opt.stats) PrintHistogram(*device);
+    if (device->options.stats) PrintHistogram(*device);
     notes += device->notes.size();
   }
   if (std::getenv("PTXRUN_SUMMARY") != nullptr) PrintSummary(*this, notes);
@@ -92,7 +92,7 @@ HostThread& ThisThread() {
 
 int DeviceCount() {
   TheProcess();  // whose making counts them
-  return ptx::NDEV;
+  return ptx::device_count;
 }
 
 bool IsDevice(int device) { return device >= 0 && device < DeviceCount(); }

@@ -17,15 +17,14 @@
 #include <utility>
 #include <vector>
 
-#include "tools/ptxrun/interp.hpp"
+#include "tools/ptxrun/machine/machine.h"
 
 namespace ptxrun {
 
 struct Capture;
 struct Stream;
 
-// The table of peers in ptx::MemMap has this many rows.
-constexpr int kMaxDevices = 16;
+using ptx::kMaxDevices;
 
 // What the program's exit status says once ptxrun has ended it. Documented in README.md.
 enum ExitStatus : int {
@@ -62,8 +61,8 @@ struct Process {
   std::vector<std::unique_ptr<ptx::Machine>> devices;
   std::vector<std::unique_ptr<ptx::Module>> modules;
   // Found by the address that the host's code has for them.
-  std::unordered_map<const void*, ptx::Func*> kernels;
-  std::unordered_map<const void*, ptx::Sym*> variables;
+  std::unordered_map<const void*, ptx::Function*> kernels;
+  std::unordered_map<const void*, ptx::Symbol*> variables;
 
   std::map<void*, Allocation> allocations;
   std::array<std::size_t, kMaxDevices> live_bytes = {};

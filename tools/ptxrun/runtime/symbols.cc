@@ -12,7 +12,7 @@
 namespace ptxrun {
 namespace {
 
-const ptx::Sym* FindVariable(const void* symbol) {
+const ptx::Symbol* FindVariable(const void* symbol) {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
   const auto found = process.variables.find(symbol);
@@ -21,7 +21,7 @@ const ptx::Sym* FindVariable(const void* symbol) {
 
 // Where the current device has a part of a variable; null for what is not in one.
 std::uint8_t* Address(const void* symbol, std::size_t offset, std::size_t bytes) {
-  const ptx::Sym* variable = FindVariable(symbol);
+  const ptx::Symbol* variable = FindVariable(symbol);
   if (variable == nullptr || offset + bytes > variable->size) return nullptr;
   return variable->host + static_cast<std::size_t>(ThisThread().device) * variable->stride + offset;
 }
@@ -77,7 +77,7 @@ cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
 }
 
 cudaError_t cudaGetSymbolSize(std::size_t* bytes, const void* symbol) {
-  const ptx::Sym* variable = ptxrun::FindVariable(symbol);
+  const ptx::Symbol* variable = ptxrun::FindVariable(symbol);
   if (variable == nullptr) return Record(cudaErrorInvalidSymbol);
   *bytes = variable->size;
   return cudaSuccess;

@@ -16,14 +16,16 @@ struct F16 {
   Code NewCode() const { return Code(n); }
 
   static void Encode(const Backend& backend, In x, Code& code) {
-    k::F32ToF16(backend, x, code.part<0>(), kSaturate);
+    k::F32ToF16(backend, x, code.part<0>(), kSaturate, nullptr);
   }
-  static void EncodeRef(In x, Code& code) { k::ref::F32ToF16({}, x, code.part<0>(), kSaturate); }
+  static void EncodeRef(In x, Code& code) {
+    k::ref::F32ToF16({}, x, code.part<0>(), kSaturate, nullptr);
+  }
   static void EncodeFeedback(const Backend& backend, In x, Out residual, Code& code) {
-    k::F32ToF16Feedback(backend, x, residual, code.part<0>(), kSaturate);
+    k::F32ToF16Feedback(backend, x, residual, code.part<0>(), kSaturate, nullptr);
   }
   static void EncodeFeedbackRef(In x, Out residual, Code& code) {
-    k::ref::F32ToF16Feedback({}, x, residual, code.part<0>(), kSaturate);
+    k::ref::F32ToF16Feedback({}, x, residual, code.part<0>(), kSaturate, nullptr);
   }
   static void Decode(const Backend& backend, const Code& code, Out y) {
     k::F16ToF32(backend, code.part<0>(), y);
@@ -39,14 +41,16 @@ struct BF16 {
   Code NewCode() const { return Code(n); }
 
   static void Encode(const Backend& backend, In x, Code& code) {
-    k::F32ToBF16(backend, x, code.part<0>(), kSaturate);
+    k::F32ToBF16(backend, x, code.part<0>(), kSaturate, nullptr);
   }
-  static void EncodeRef(In x, Code& code) { k::ref::F32ToBF16({}, x, code.part<0>(), kSaturate); }
+  static void EncodeRef(In x, Code& code) {
+    k::ref::F32ToBF16({}, x, code.part<0>(), kSaturate, nullptr);
+  }
   static void EncodeFeedback(const Backend& backend, In x, Out residual, Code& code) {
-    k::F32ToBF16Feedback(backend, x, residual, code.part<0>(), kSaturate);
+    k::F32ToBF16Feedback(backend, x, residual, code.part<0>(), kSaturate, nullptr);
   }
   static void EncodeFeedbackRef(In x, Out residual, Code& code) {
-    k::ref::F32ToBF16Feedback({}, x, residual, code.part<0>(), kSaturate);
+    k::ref::F32ToBF16Feedback({}, x, residual, code.part<0>(), kSaturate, nullptr);
   }
   static void Decode(const Backend& backend, const Code& code, Out y) {
     k::BF16ToF32(backend, code.part<0>(), y);

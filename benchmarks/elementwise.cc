@@ -82,8 +82,16 @@ constexpr auto kAddScaled = [](const Backend& b, In x, Out y) { k::AddScaled(b, 
 constexpr auto kAddScaledRef = [](const Backend& b, In x, Out y) {
   k::ref::AddScaled(b, x, 0.5F, y);
 };
-constexpr auto kCount = [](const Backend& b, In x) { return k::CountNonFinite(b, x); };
-constexpr auto kCountRef = [](const Backend& b, In x) { return k::ref::CountNonFinite(b, x); };
+constexpr auto kCount = [](const Backend& b, In x) {
+  std::uint64_t count = 0;
+  k::CountNonFinite(b, x, &count);
+  return count;
+};
+constexpr auto kCountRef = [](const Backend& b, In x) {
+  std::uint64_t count = 0;
+  k::ref::CountNonFinite(b, x, &count);
+  return count;
+};
 constexpr auto kSquares = [](const Backend& b, In x) { return k::SumSquares(b, x); };
 constexpr auto kSquaresRef = [](const Backend& b, In x) { return k::ref::SumSquares(b, x); };
 

@@ -86,14 +86,14 @@ class Threshold final : public Case {
 
   void Run(const Backend& backend, std::size_t turn) override {
     Code& code = codes_[turn % kTurns];
-    code.count = k::ThresholdSelect(backend, scratch_, (*x_)[turn], threshold_, code.indices.span(),
-                                    code.values.span());
+    k::ThresholdSelect(backend, scratch_, (*x_)[turn], threshold_, code.indices.span(),
+                       code.values.span(), &code.count);
   }
   Quality Check(const Backend& backend) override {
     Run(backend, 0);
     Code expected(codes_[0].indices.size());
-    expected.count = k::ref::ThresholdSelect({}, scratch_, (*x_)[0], threshold_,
-                                             expected.indices.span(), expected.values.span());
+    k::ref::ThresholdSelect({}, scratch_, (*x_)[0], threshold_, expected.indices.span(),
+                            expected.values.span(), &expected.count);
     const Code& found = codes_[0];
     const std::size_t written = std::min(expected.count, found.indices.size());
     return {Differing(found.indices.first(written), expected.indices.first(written)) +

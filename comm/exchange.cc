@@ -216,8 +216,11 @@ Status Exchange::Step(std::span<const std::span<const ConstView>> gradients,
 Status Exchange::AgreeToGo(std::span<const std::span<const ConstView>> gradients, bool look) {
   for (std::size_t l = 0; l < locals_.size(); ++l) {
     std::uint64_t bad = kAllFinite;
-    for (std::size_t t = 0; look && t < tensors_.size() && bad == kAllFinite; ++t)
-      if (kernels::CountNonFinite(options_.backend, gradients[l][t]) > 0) bad = t;
+    for (std::size_t t = 0; look && t < tensors_.size() && bad == kAllFinite; ++t) {
+      std::uint64_t count = 0;
+      kernels::CountNonFinite(options_.backend, gradients[l][t], &count);
+      if (count > 0) bad = t;
+    }
     const std::span<std::uint64_t> flag = flags_.span().subspan(2 * l, 2);
     flag[0] = step_;
     flag[1] = bad;
@@ -259,7 +262,8 @@ Status Exchange::RunTensor(std::size_t t, std::span<const std::span<const ConstV
   }
   if (narrow)
     for (std::size_t l = 0; l < averages.size(); ++l)
-      kernels::Narrow(options_.backend, outputs_[l], averages[l][t], kernels::Overflow::kSaturate);
+      kernels::Narrow(options_.backend, outputs_[l], averages[l][t], kernels::Overflow::kSaturate,
+                      &counters_.saturated);
   return {};
 }
 

@@ -15,9 +15,8 @@ class Fp16Values final : public Recoder {
 
   void Encode(const Section& section, const Context& context, Payload& out) const override {
     const In values = section.As<float>();
-    context.counters->saturated +=
-        kernels::F32ToF16(context.backend, values, out.Add<half_bits>(Tag::kValue, values.size()),
-                          kernels::Overflow::kSaturate);
+    kernels::F32ToF16(context.backend, values, out.Add<half_bits>(Tag::kValue, values.size()),
+                      kernels::Overflow::kSaturate, &context.counters->saturated);
   }
   Status Decode(const Section& section, std::size_t count, const Context& context,
                 Payload& out) const override {

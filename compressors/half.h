@@ -34,12 +34,12 @@ struct HalfCodec {
   }
   void Encode(In x, const Context& context, Payload& payload) const {
     const std::span<T> values = payload.Add<T>(Tag::kValue, x.size());
-    context.counters->saturated += Kernels::Encode(context.backend, x, values, overflow);
+    Kernels::Encode(context.backend, x, values, overflow, &context.counters->saturated);
   }
   void EncodeFeedback(In x, Out residual, const Context& context, Payload& payload) const {
     const std::span<T> values = payload.Add<T>(Tag::kValue, x.size());
-    context.counters->saturated +=
-        Kernels::EncodeFeedback(context.backend, x, residual, values, overflow);
+    Kernels::EncodeFeedback(context.backend, x, residual, values, overflow,
+                            &context.counters->saturated);
   }
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
     SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const T> values,

@@ -43,6 +43,25 @@ Status CheckSame(const char* field, const T& expected, const T& found) {
                   ", found " + std::to_string(found));
 }
 
+Header HeaderFor(const FrameInfo& info, std::size_t sections, std::size_t body_bytes) {
+  Header header = {};
+  header.magic = kMagic;
+  header.version = kFrameVersion;
+  header.round = info.round;
+  header.sections = static_cast<std::uint8_t>(sections);
+  header.spec_hash = info.spec_hash;
+  header.numel = info.numel;
+  header.step = info.step;
+  header.body_bytes = body_bytes;
+  return header;
+}
+
+void Append(std::span<const std::byte> bytes, Stamp& stamp) {
+  SLIMGRAD_CHECK(bytes.size() <= stamp.bytes.size() - stamp.size);
+  std::memcpy(stamp.bytes.data() + stamp.size, bytes.data(), bytes.size());
+  stamp.size += bytes.size();
+}
+
 }  // namespace
 
 std::span<std::byte> FrameBody(std::span<std::byte> memory) {
@@ -53,18 +72,31 @@ std::span<std::byte> FrameBody(std::span<std::byte> memory) {
 std::span<const std::byte> SealFrame(std::span<std::byte> memory, const Payload& payload,
                                      const FrameInfo& info) {
   SLIMGRAD_CHECK(payload.body().data() == FrameBody(memory).data());
-  Header header = {};
-  header.magic = kMagic;
-  header.version = kFrameVersion;
-  header.round = info.round;
-  header.sections = static_cast<std::uint8_t>(payload.view().sections().size());
-  header.spec_hash = info.spec_hash;
-  header.numel = info.numel;
-  header.step = info.step;
-  header.body_bytes = payload.body().size();
+  Header header = HeaderFor(info, payload.view().sections().size(), payload.body().size());
   header.checksum = Checksum(header, payload.body());
   std::memcpy(memory.data(), &header, sizeof header);
   return memory.first(kFrameHeaderBytes + payload.body().size());
+}
+
+Stamps FrameStamps(const PayloadView& payload, std::span<const std::byte> frame,
+                   const FrameInfo& info) {
+  SLIMGRAD_CHECK(frame.size() >= kFrameHeaderBytes);
+  const Header header =
+      HeaderFor(info, payload.sections().size(), frame.size() - kFrameHeaderBytes);
+  Stamps stamps;
+  Stamp stamp;
+  Append(std::as_bytes(std::span(&header, 1)), stamp);
+  for (const Section& section : payload.sections()) {
+    const auto begin = static_cast<std::size_t>(section.bytes.data() - frame.data());
+    // Zeros up to the header, which are there already.
+    stamp.size = begin - kSectionHeaderBytes - stamp.offset;
+    Append(HeaderOf(section), stamp);
+    stamps.stamps[stamps.count++] = stamp;
+    stamp = {begin + section.bytes.size(), 0, {}};
+  }
+  stamp.size = frame.size() - stamp.offset;
+  if (stamp.size > 0) stamps.stamps[stamps.count++] = stamp;
+  return stamps;
 }
 
 Result<Frame> ReadFrame(std::span<const std::byte> bytes) {

@@ -107,7 +107,26 @@ Status PayloadView::WrongCount(const Section& section, std::size_t expected) {
                  " elements, found " + std::to_string(section.count()));
 }
 
-Payload::Payload(std::span<std::byte> memory) : memory_(memory) {
+PayloadView PayloadView::At(std::span<const std::byte> mine,
+                            std::span<const std::byte> other) const {
+  SLIMGRAD_CHECK(mine.size() == other.size());
+  PayloadView view = *this;
+  for (std::size_t s = 0; s < count_; ++s) {
+    const auto offset = static_cast<std::size_t>(sections_[s].bytes.data() - mine.data());
+    view.sections_[s].bytes = other.subspan(offset, sections_[s].bytes.size());
+  }
+  return view;
+}
+
+SectionHeaderBytes HeaderOf(const Section& section) {
+  SectionHeader header = {};
+  header.tag = static_cast<std::uint8_t>(section.type.tag);
+  header.dtype = static_cast<std::uint8_t>(section.type.dtype);
+  header.bytes = section.bytes.size();
+  return std::bit_cast<SectionHeaderBytes>(header);
+}
+
+Payload::Payload(std::span<std::byte> memory, Device device) : memory_(memory), device_(device) {
   SLIMGRAD_CHECK(Aligned(memory.data()));
 }
 
@@ -131,16 +150,14 @@ void Payload::TrimLast(std::size_t bytes) {
 
 void Payload::FinishLast(std::size_t bytes) {
   Section& section = view_.sections_[view_.count_ - 1];
-  SectionHeader header = {};
-  header.tag = static_cast<std::uint8_t>(section.type.tag);
-  header.dtype = static_cast<std::uint8_t>(section.type.dtype);
-  header.bytes = bytes;
-  std::byte* begin = memory_.data() + last_begin_;
-  std::memcpy(begin, &header, sizeof header);
+  std::byte* const begin = memory_.data() + last_begin_;
   const std::size_t whole = SectionBytes(bytes);
-  std::memset(begin + sizeof header + bytes, 0, whole - sizeof header - bytes);
-  section.bytes = {begin + sizeof header, bytes};
+  section.bytes = {begin + kSectionHeaderBytes, bytes};
   used_ = last_begin_ + whole;
+  if (device_ != Device::kCpu) return;
+  const SectionHeaderBytes header = HeaderOf(section);
+  std::memcpy(begin, header.data(), header.size());
+  std::memset(begin + header.size() + bytes, 0, whole - header.size() - bytes);
 }
 
 }  // namespace slimgrad

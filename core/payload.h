@@ -16,6 +16,7 @@
 
 #include "core/check.h"
 #include "core/dtype.h"
+#include "core/memory.h"
 #include "core/status.h"
 
 namespace slimgrad {
@@ -57,6 +58,10 @@ inline constexpr std::size_t kMaxSections = 8;
 inline constexpr std::size_t kSectionAlignment = 16;
 inline constexpr std::size_t kSectionHeaderBytes = 16;
 
+// What stands on the wire in front of a section.
+using SectionHeaderBytes = std::array<std::byte, kSectionHeaderBytes>;
+SectionHeaderBytes HeaderOf(const Section& section);
+
 // Bytes on the wire of a section that holds `bytes` bytes: its header, the data, zeros up to a
 // multiple of 16.
 constexpr std::size_t SectionBytes(std::size_t bytes) {
@@ -76,6 +81,10 @@ class PayloadView {
   // kCorrupt unless `body` is a row of well-formed sections with distinct tags. `body` is aligned
   // to 16 (CHECKed).
   static Result<PayloadView> Parse(std::span<const std::byte> body);
+
+  // The same sections in other memory: what has the layout of this payload, whose sections all lie
+  // in `mine`.
+  PayloadView At(std::span<const std::byte> mine, std::span<const std::byte> other) const;
 
   // A payload of one section, for combined rounds, which travel as bare values.
   static PayloadView Single(SectionType type, std::span<const std::byte> bytes);
@@ -106,11 +115,25 @@ class PayloadView {
   std::size_t count_ = 0;
 };
 
+// Bytes at a place of a payload's or frame's memory that are not its contents: headers, and the
+// zeros behind sections.
+struct Stamp {
+  std::size_t offset = 0;
+  std::size_t size = 0;
+  std::array<std::byte, 64> bytes = {};
+};
+struct Stamps {
+  std::array<Stamp, kMaxSections + 1> stamps;
+  std::size_t count = 0;
+  std::span<const Stamp> span() const { return {stamps.data(), count}; }
+};
+
 // A payload being written. Memory is the caller's, aligned to 16 (CHECKed), and outlives the
-// payload and its views.
+// payload and its views. In a device's memory the headers are left to kernels/stamps.h, for all of a
+// frame at once.
 class Payload {
  public:
-  explicit Payload(std::span<std::byte> memory);
+  explicit Payload(std::span<std::byte> memory, Device device = Device::kCpu);
 
   // Appends a section; its contents are unspecified until written. CHECKs the capacity, and that
   // the tag is new.
@@ -133,6 +156,7 @@ class Payload {
   void FinishLast(std::size_t bytes);
 
   std::span<std::byte> memory_;
+  Device device_;
   std::size_t used_ = 0;
   std::size_t last_begin_ = 0;  // offset of the last section's header
   PayloadView view_;

@@ -13,7 +13,8 @@ std::span<std::byte> Scratch::Take(std::size_t bytes) {
   if (open_ == 0 || blocks_[open_ - 1].memory.size() - blocks_[open_ - 1].used < rounded) {
     // A kept block that is too small is replaced, so sizes settle after the first calls.
     if (open_ == blocks_.size()) blocks_.emplace_back();
-    if (blocks_[open_].memory.size() < rounded) blocks_[open_].memory = Buffer<std::byte>(rounded);
+    if (blocks_[open_].memory.size() < rounded)
+      blocks_[open_].memory = Buffer<std::byte>(rounded, *memory_);
     blocks_[open_].used = 0;
     ++open_;
   }

@@ -1,5 +1,6 @@
 // Memory that a call needs only while it runs. Taken in stack order, kept for the next call: after
-// the first steps nothing is allocated. One Scratch belongs to one thread.
+// the first steps nothing is allocated. One Scratch belongs to one thread, and on a device to one
+// stream: its order keeps uses of the same memory apart.
 //
 //   ScratchScope scope(*context.scratch);
 //   const Out values = scope.Take<float>(n);   // valid until `scope` ends
@@ -18,7 +19,7 @@ namespace slimgrad {
 
 class Scratch {
  public:
-  Scratch() = default;
+  explicit Scratch(Memory& memory = HostMemory()) : memory_(&memory) {}
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
@@ -31,6 +32,7 @@ class Scratch {
   std::span<std::byte> Take(std::size_t bytes);
   void Release(std::size_t blocks, std::size_t used);
 
+  Memory* memory_;
   std::vector<Block> blocks_;  // blocks [0, open_) are in use, the last of them partly
   std::size_t open_ = 0;
 };

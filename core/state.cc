@@ -12,7 +12,7 @@ void FieldVisitor::operator()(std::string_view name, State& nested) {
 
 std::size_t StateBytes(State& state) {
   struct Sizer final : FieldVisitor {
-    void Field(const std::string&, DType, std::span<std::byte> bytes) override {
+    void Field(const std::string&, DType, std::span<std::byte> bytes, Memory&) override {
       total += bytes.size();
     }
     std::size_t total = 0;

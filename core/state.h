@@ -34,17 +34,19 @@ class FieldVisitor {
 
   template <class T>
   void operator()(std::string_view name, Buffer<T>& field) {
-    Field(Path(name), kDTypeOf<T>, std::as_writable_bytes(field.span()));
+    Field(Path(name), kDTypeOf<T>, std::as_writable_bytes(field.span()), field.memory());
   }
   template <class T>
   requires std::is_arithmetic_v<T>
   void operator()(std::string_view name, T& scalar) {
-    Field(Path(name), kDTypeOf<T>, std::as_writable_bytes(std::span(&scalar, 1)));
+    Field(Path(name), kDTypeOf<T>, std::as_writable_bytes(std::span(&scalar, 1)), HostMemory());
   }
   void operator()(std::string_view name, State& nested);
 
  protected:
-  virtual void Field(const std::string& path, DType dtype, std::span<std::byte> bytes) = 0;
+  // `bytes` lie in `memory`.
+  virtual void Field(const std::string& path, DType dtype, std::span<std::byte> bytes,
+                     Memory& memory) = 0;
 
  private:
   std::string Path(std::string_view name) const { return prefix_ + std::string(name); }

@@ -1,7 +1,7 @@
 #include "core/state_file.h"
 
 #include <charconv>
-#include <cstring>
+#include <deque>
 #include <map>
 
 #include <fmt/format.h>
@@ -21,12 +21,14 @@ struct Field {
   std::string name;
   DType dtype;
   std::span<std::byte> bytes;
+  Memory* memory;  // where they lie
 };
 
 std::vector<Field> FieldsOf(std::span<const TensorState> states) {
   struct Collector final : FieldVisitor {
-    void Field(const std::string& path, DType dtype, std::span<std::byte> bytes) override {
-      fields.push_back({tensor + "::" + path, dtype, bytes});
+    void Field(const std::string& path, DType dtype, std::span<std::byte> bytes,
+               Memory& memory) override {
+      fields.push_back({tensor + "::" + path, dtype, bytes, &memory});
     }
     std::string tensor;
     std::vector<slimgrad::Field> fields;
@@ -36,6 +38,13 @@ std::vector<Field> FieldsOf(std::span<const TensorState> states) {
     state.state->Fields(collector);
   }
   return std::move(collector.fields);
+}
+
+std::span<const std::byte> OnHost(const Field& field, std::deque<Buffer<std::byte>>& copies) {
+  if (field.memory->device() == Device::kCpu) return field.bytes;
+  Buffer<std::byte>& copy = copies.emplace_back(field.bytes.size());
+  field.memory->Read(copy.data(), field.bytes.data(), field.bytes.size());
+  return copy.span();
 }
 
 // kInvalidArgument when a name is not UTF-8.
@@ -140,11 +149,12 @@ Status CheckFields(const Safetensors& file, std::string_view origin,
 Result<std::vector<std::byte>> SerializeState(const StateHeader& header,
                                               std::span<const TensorState> states) {
   std::vector<SafetensorsEntry> entries;
+  std::deque<Buffer<std::byte>> copies;  // of what lies on a device
   for (const Field& field : FieldsOf(states))
     entries.push_back({field.name,
                        field.dtype,
                        {static_cast<std::int64_t>(field.bytes.size() / SizeOf(field.dtype))},
-                       field.bytes});
+                       OnHost(field, copies)});
   SLIMGRAD_ASSIGN_OR_RETURN(const std::string tensors, TensorsText(states));
   SafetensorsMetadata metadata = {{"format", std::string(kFormat)},
                                   {"version", std::to_string(kStateVersion)},
@@ -188,8 +198,8 @@ Result<StateHeader> DeserializeState(std::span<const std::byte> file, std::strin
   const std::vector<Field> fields = FieldsOf(states);
   SLIMGRAD_RETURN_IF_ERROR(CheckFields(parsed, origin, fields));
   for (const Field& field : fields)
-    if (!field.bytes.empty())
-      std::memcpy(field.bytes.data(), parsed.Find(field.name)->bytes.data(), field.bytes.size());
+    field.memory->Write(field.bytes.data(), parsed.Find(field.name)->bytes.data(),
+                        field.bytes.size());
   return header;
 }
 

@@ -11,6 +11,8 @@ std::string_view CodeName(Code code) {
     case Code::kUnsupported: return "UNSUPPORTED";
     case Code::kPeerLost: return "PEER_LOST";
     case Code::kIo: return "IO";
+    case Code::kOutOfMemory: return "OUT_OF_MEMORY";
+    case Code::kDevice: return "DEVICE";
   }
   return "UNKNOWN";
 }
@@ -26,5 +28,7 @@ Status Mismatch(std::string message) { return {Code::kMismatch, std::move(messag
 Status Unsupported(std::string message) { return {Code::kUnsupported, std::move(message)}; }
 Status PeerLost(std::string message) { return {Code::kPeerLost, std::move(message)}; }
 Status IoError(std::string message) { return {Code::kIo, std::move(message)}; }
+Status OutOfMemory(std::string message) { return {Code::kOutOfMemory, std::move(message)}; }
+Status DeviceError(std::string message) { return {Code::kDevice, std::move(message)}; }
 
 }  // namespace slimgrad

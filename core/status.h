@@ -28,6 +28,8 @@ enum class Code : std::uint8_t {
   kUnsupported = 4,      // valid, but not something that this build or method can do
   kPeerLost = 5,         // another rank failed, left or did not answer in time
   kIo = 6,               // the operating system refused a file operation
+  kOutOfMemory = 7,      // the host's or a device's memory is too small
+  kDevice = 8,           // a device is not there, cannot be used, or failed at its work
 };
 
 // "OK", "INVALID_ARGUMENT", ...
@@ -58,6 +60,8 @@ Status Mismatch(std::string message);
 Status Unsupported(std::string message);
 Status PeerLost(std::string message);
 Status IoError(std::string message);
+Status OutOfMemory(std::string message);
+Status DeviceError(std::string message);
 
 // A value or the error that stands in its place. Reading the value of a failed result is a CHECK
 // failure.

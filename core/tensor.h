@@ -8,12 +8,10 @@
 
 #include "core/check.h"
 #include "core/dtype.h"
+#include "core/memory.h"
 #include "core/status.h"
 
 namespace slimgrad {
-
-// Where memory lives. A view carries it, and every kernel runs where its views are.
-enum class Device : std::uint8_t { kCpu = 0, kCuda = 1 };
 
 // Name, shape and type of a parameter's gradient; equal on every rank, whatever bucket it travels
 // in. A shape of no dimensions is a scalar (one element); a zero in it makes the tensor empty.

@@ -30,15 +30,7 @@ enum class CombineOp : std::uint8_t {
 void Combine(const Backend& backend, CombineOp op, DType dtype,
              std::span<const std::span<const std::byte>> inputs, std::span<std::byte> to);
 
-namespace ref {
-void Combine(const Backend& backend, CombineOp op, DType dtype,
-             std::span<const std::span<const std::byte>> inputs, std::span<std::byte> to);
-}  // namespace ref
-
-namespace cpu {
-void Combine(const Backend& backend, CombineOp op, DType dtype,
-             std::span<const std::span<const std::byte>> inputs, std::span<std::byte> to);
-}  // namespace cpu
+SLIMGRAD_KERNEL(Combine);
 
 // "mean", "sum", "max".
 constexpr std::string_view NameOf(CombineOp op) {

@@ -244,20 +244,20 @@ std::uint16_t* Codes(std::span<Bits> to) {
 }
 
 template <class Bits, class Narrow>
-std::uint64_t NarrowAll(const Backend& backend, In from, std::span<Bits> to, std::uint32_t largest,
-                        Narrow narrow) {
+void NarrowAll(const Backend& backend, In from, std::span<Bits> to, std::uint32_t largest,
+               Narrow narrow, std::uint64_t* overflowed) {
   SLIMGRAD_CHECK(from.size() == to.size());
   const bool stream = OutgrowsCaches(to.size_bytes());
-  return CountOver(backend, from.size(), [&](std::size_t begin, std::size_t end) {
+  CountOver(backend, from.size(), overflowed, [&](std::size_t begin, std::size_t end) {
     return narrow(from.data() + begin, end - begin, largest, stream, Codes(to) + begin);
   });
 }
 
 template <class Bits, class Feedback>
-std::uint64_t FeedbackAll(const Backend& backend, In x, Out residual, std::span<Bits> to,
-                          std::uint32_t largest, Feedback feedback) {
+void FeedbackAll(const Backend& backend, In x, Out residual, std::span<Bits> to,
+                 std::uint32_t largest, Feedback feedback, std::uint64_t* overflowed) {
   SLIMGRAD_CHECK(x.size() == to.size() && residual.size() == to.size());
-  return CountOver(backend, x.size(), [&](std::size_t begin, std::size_t end) {
+  CountOver(backend, x.size(), overflowed, [&](std::size_t begin, std::size_t end) {
     return feedback(x.data() + begin, end - begin, largest, residual.data() + begin,
                     Codes(to) + begin);
   });
@@ -276,28 +276,28 @@ void WidenAll(const Backend& backend, std::span<const Bits> from, Then then, flo
 
 }  // namespace
 
-std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to,
-                       Overflow overflow) {
-  return NarrowAll(backend, from, to, LargestCode(0x7C00, overflow),
-                   HWY_DYNAMIC_DISPATCH(NarrowF16));
+void F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow,
+              std::uint64_t* overflowed) {
+  NarrowAll(backend, from, to, LargestCode(0x7C00, overflow), HWY_DYNAMIC_DISPATCH(NarrowF16),
+            overflowed);
 }
 
-std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to,
-                        Overflow overflow) {
-  return NarrowAll(backend, from, to, LargestCode(0x7F80, overflow),
-                   HWY_DYNAMIC_DISPATCH(NarrowBF16));
+void F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to, Overflow overflow,
+               std::uint64_t* overflowed) {
+  NarrowAll(backend, from, to, LargestCode(0x7F80, overflow), HWY_DYNAMIC_DISPATCH(NarrowBF16),
+            overflowed);
 }
 
-std::uint64_t F32ToF16Feedback(const Backend& backend, In x, Out residual, std::span<half_bits> to,
-                               Overflow overflow) {
-  return FeedbackAll(backend, x, residual, to, LargestCode(0x7C00, overflow),
-                     HWY_DYNAMIC_DISPATCH(FeedbackF16));
+void F32ToF16Feedback(const Backend& backend, In x, Out residual, std::span<half_bits> to,
+                      Overflow overflow, std::uint64_t* overflowed) {
+  FeedbackAll(backend, x, residual, to, LargestCode(0x7C00, overflow),
+              HWY_DYNAMIC_DISPATCH(FeedbackF16), overflowed);
 }
 
-std::uint64_t F32ToBF16Feedback(const Backend& backend, In x, Out residual,
-                                std::span<bfloat16_bits> to, Overflow overflow) {
-  return FeedbackAll(backend, x, residual, to, LargestCode(0x7F80, overflow),
-                     HWY_DYNAMIC_DISPATCH(FeedbackBF16));
+void F32ToBF16Feedback(const Backend& backend, In x, Out residual, std::span<bfloat16_bits> to,
+                       Overflow overflow, std::uint64_t* overflowed) {
+  FeedbackAll(backend, x, residual, to, LargestCode(0x7F80, overflow),
+              HWY_DYNAMIC_DISPATCH(FeedbackBF16), overflowed);
 }
 
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to) {

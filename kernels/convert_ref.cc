@@ -7,25 +7,23 @@ namespace slimgrad::kernels::ref {
 namespace {
 
 template <class Bits>
-std::uint64_t Narrow(const SmallFloat& format, In from, std::span<Bits> to, Overflow overflow) {
+void Narrow(const SmallFloat& format, In from, std::span<Bits> to, Overflow overflow,
+            std::uint64_t* overflowed) {
   SLIMGRAD_CHECK(from.size() == to.size());
-  std::uint64_t overflowed = 0;
   for (std::size_t i = 0; i < from.size(); ++i) {
     const Rounded rounded = ToSmallFloat(format, from[i], overflow == Overflow::kSaturate);
     to[i] = Bits{rounded.code};
-    if (rounded.overflowed) ++overflowed;
+    if (rounded.overflowed && overflowed != nullptr) ++*overflowed;
   }
-  return overflowed;
 }
 
 template <class Bits>
-std::uint64_t NarrowFeedback(const SmallFloat& format, In x, Out residual, std::span<Bits> to,
-                             Overflow overflow) {
+void NarrowFeedback(const SmallFloat& format, In x, Out residual, std::span<Bits> to,
+                    Overflow overflow, std::uint64_t* overflowed) {
   AddSaturated({}, x, residual);
-  const std::uint64_t overflowed = Narrow(format, residual, to, overflow);
+  Narrow(format, residual, to, overflow, overflowed);
   for (std::size_t i = 0; i < to.size(); ++i)
     residual[i] = residual[i] - FromSmallFloat(format, static_cast<std::uint16_t>(to[i]));
-  return overflowed;
 }
 
 template <class Bits>
@@ -55,22 +53,24 @@ void BF16Decode(const Backend&, std::span<const bfloat16_bits> from, float weigh
   Decode(kBrain, from, weight, false, y);
 }
 
-std::uint64_t F32ToF16Feedback(const Backend&, In x, Out residual, std::span<half_bits> to,
-                               Overflow overflow) {
-  return NarrowFeedback(kHalf, x, residual, to, overflow);
+void F32ToF16Feedback(const Backend&, In x, Out residual, std::span<half_bits> to,
+                      Overflow overflow, std::uint64_t* overflowed) {
+  NarrowFeedback(kHalf, x, residual, to, overflow, overflowed);
 }
 
-std::uint64_t F32ToBF16Feedback(const Backend&, In x, Out residual, std::span<bfloat16_bits> to,
-                                Overflow overflow) {
-  return NarrowFeedback(kBrain, x, residual, to, overflow);
+void F32ToBF16Feedback(const Backend&, In x, Out residual, std::span<bfloat16_bits> to,
+                       Overflow overflow, std::uint64_t* overflowed) {
+  NarrowFeedback(kBrain, x, residual, to, overflow, overflowed);
 }
 
-std::uint64_t F32ToF16(const Backend&, In from, std::span<half_bits> to, Overflow overflow) {
-  return Narrow(kHalf, from, to, overflow);
+void F32ToF16(const Backend&, In from, std::span<half_bits> to, Overflow overflow,
+              std::uint64_t* overflowed) {
+  Narrow(kHalf, from, to, overflow, overflowed);
 }
 
-std::uint64_t F32ToBF16(const Backend&, In from, std::span<bfloat16_bits> to, Overflow overflow) {
-  return Narrow(kBrain, from, to, overflow);
+void F32ToBF16(const Backend&, In from, std::span<bfloat16_bits> to, Overflow overflow,
+               std::uint64_t* overflowed) {
+  Narrow(kBrain, from, to, overflow, overflowed);
 }
 
 void F16ToF32(const Backend&, std::span<const half_bits> from, Out to) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/backend.h"
+#include "kernels/blocks.h"
 
 namespace slimgrad::kernels::cpu {
 
@@ -22,8 +23,7 @@ inline bool OutgrowsCaches(std::size_t bytes) { return bytes >= std::size_t{1} <
 // Calls run(begin, end) for consecutive ranges of [0, n), each of `step` items except the last one.
 template <class RunRange>
 void ForRanges(const Backend& backend, std::size_t n, std::size_t step, RunRange&& run) {
-  const std::size_t tasks = n / step + (n % step != 0);
-  backend.executor->ParallelFor(tasks, [&](std::size_t task) {
+  backend.executor->ParallelFor(BlockCount(n, step), [&](std::size_t task) {
     const std::size_t begin = task * step;
     run(begin, begin + std::min(step, n - begin));
   });
@@ -35,22 +35,22 @@ void ForElements(const Backend& backend, std::size_t n, RunRange&& run) {
   ForRanges(backend, n, kTaskElements, run);
 }
 
-// The same, adding up what run(begin, end) returns.
-template <class RunRange>
-std::uint64_t CountOver(const Backend& backend, std::size_t n, const RunRange& run) {
-  std::atomic<std::uint64_t> total = 0;
-  ForElements(backend, n, [&](std::size_t begin, std::size_t end) {
-    const std::uint64_t count = run(begin, end);
-    if (count > 0) total.fetch_add(count, std::memory_order_relaxed);
-  });
-  return total;
-}
-
 // The same for items (rows, blocks) of `size` elements each.
 template <class RunRange>
 void ForItems(const Backend& backend, std::size_t items, std::size_t size, RunRange&& run) {
   ForRanges(backend, items,
             std::max<std::size_t>(1, kTaskElements / std::max<std::size_t>(1, size)), run);
+}
+
+// ForElements, adding to *total, if there is one, what run(begin, end) returns.
+template <class RunRange>
+void CountOver(const Backend& backend, std::size_t n, std::uint64_t* total, const RunRange& run) {
+  std::atomic<std::uint64_t> sum = 0;
+  ForElements(backend, n, [&](std::size_t begin, std::size_t end) {
+    const std::uint64_t count = run(begin, end);
+    if (count > 0) sum.fetch_add(count, std::memory_order_relaxed);
+  });
+  if (total != nullptr) *total += sum;
 }
 
 }  // namespace slimgrad::kernels::cpu

@@ -13,6 +13,7 @@
 #include "kernels/random.h"
 #include "kernels/select.h"
 #include "kernels/sign.h"
+#include "kernels/stamps.h"
 #include "kernels/sums.h"
 
 namespace slimgrad::kernels {
@@ -26,24 +27,24 @@ void Combine(const Backend& backend, CombineOp op, DType dtype,
 
 // --- convert
 
-std::uint64_t F32ToF16(const Backend& backend, In from, std::span<half_bits> to,
-                       Overflow overflow) {
-  SLIMGRAD_DISPATCH(backend, F32ToF16, from, to, overflow);
+void F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow,
+              std::uint64_t* overflowed) {
+  SLIMGRAD_DISPATCH(backend, F32ToF16, from, to, overflow, overflowed);
 }
 
-std::uint64_t F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to,
-                        Overflow overflow) {
-  SLIMGRAD_DISPATCH(backend, F32ToBF16, from, to, overflow);
+void F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to, Overflow overflow,
+               std::uint64_t* overflowed) {
+  SLIMGRAD_DISPATCH(backend, F32ToBF16, from, to, overflow, overflowed);
 }
 
-std::uint64_t F32ToF16Feedback(const Backend& backend, In x, Out residual, std::span<half_bits> to,
-                               Overflow overflow) {
-  SLIMGRAD_DISPATCH(backend, F32ToF16Feedback, x, residual, to, overflow);
+void F32ToF16Feedback(const Backend& backend, In x, Out residual, std::span<half_bits> to,
+                      Overflow overflow, std::uint64_t* overflowed) {
+  SLIMGRAD_DISPATCH(backend, F32ToF16Feedback, x, residual, to, overflow, overflowed);
 }
 
-std::uint64_t F32ToBF16Feedback(const Backend& backend, In x, Out residual,
-                                std::span<bfloat16_bits> to, Overflow overflow) {
-  SLIMGRAD_DISPATCH(backend, F32ToBF16Feedback, x, residual, to, overflow);
+void F32ToBF16Feedback(const Backend& backend, In x, Out residual, std::span<bfloat16_bits> to,
+                       Overflow overflow, std::uint64_t* overflowed) {
+  SLIMGRAD_DISPATCH(backend, F32ToBF16Feedback, x, residual, to, overflow, overflowed);
 }
 
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to) {
@@ -82,16 +83,22 @@ void Widen(const Backend& backend, const ConstView& from, Out to) {
   }
 }
 
-std::uint64_t Narrow(const Backend& backend, In from, const View& to, Overflow overflow) {
+void Narrow(const Backend& backend, In from, const View& to, Overflow overflow,
+            std::uint64_t* overflowed) {
   SLIMGRAD_CHECK(to.device == backend.device);
   switch (to.dtype) {
-    case DType::kF16: return F32ToF16(backend, from, to.As<half_bits>(), overflow);
-    case DType::kBF16: return F32ToBF16(backend, from, to.As<bfloat16_bits>(), overflow);
-    default: Copy(backend, from, to.As<float>()); return 0;
+    case DType::kF16: return F32ToF16(backend, from, to.As<half_bits>(), overflow, overflowed);
+    case DType::kBF16:
+      return F32ToBF16(backend, from, to.As<bfloat16_bits>(), overflow, overflowed);
+    default: return Copy(backend, from, to.As<float>());
   }
 }
 
 // --- elementwise
+
+void CopyBytes(const Backend& backend, std::span<const std::byte> from, std::span<std::byte> to) {
+  SLIMGRAD_DISPATCH(backend, CopyBytes, from, to);
+}
 
 void Fill(const Backend& backend, float value, Out y) {
   SLIMGRAD_DISPATCH(backend, Fill, value, y);
@@ -105,13 +112,13 @@ void AddSaturated(const Backend& backend, In x, Out y) {
   SLIMGRAD_DISPATCH(backend, AddSaturated, x, y);
 }
 
-std::uint64_t Divide(const Backend& backend, float divisor, Out y) {
-  SLIMGRAD_DISPATCH(backend, Divide, divisor, y);
+void Divide(const Backend& backend, float divisor, Out y, std::uint64_t* non_finite) {
+  SLIMGRAD_DISPATCH(backend, Divide, divisor, y, non_finite);
 }
 
-std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x) {
+void CountNonFinite(const Backend& backend, const ConstView& x, std::uint64_t* count) {
   SLIMGRAD_CHECK(x.device == backend.device);
-  SLIMGRAD_DISPATCH(backend, CountNonFinite, x);
+  SLIMGRAD_DISPATCH(backend, CountNonFinite, x, count);
 }
 
 // --- index_code
@@ -248,9 +255,9 @@ void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
   SLIMGRAD_DISPATCH(backend, TopKFeedback, scratch, x, residual, indices, values);
 }
 
-std::size_t ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
-                            std::span<std::uint32_t> indices, Out values) {
-  SLIMGRAD_DISPATCH(backend, ThresholdSelect, scratch, x, threshold, indices, values);
+void ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
+                     std::span<std::uint32_t> indices, Out values, std::uint64_t* found) {
+  SLIMGRAD_DISPATCH(backend, ThresholdSelect, scratch, x, threshold, indices, values, found);
 }
 
 Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices, In values,
@@ -311,6 +318,17 @@ void ScaledSignDecode(const Backend& backend, std::span<const std::uint8_t> bits
 void ScaledSignDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
                          std::size_t block, float weight, Out y) {
   SLIMGRAD_DISPATCH(backend, ScaledSignDecodeAdd, bits, scale, block, weight, y);
+}
+
+// --- stamps
+
+void WriteStamps(const Backend& backend, const Stamps& stamps, std::span<std::byte> frame) {
+  SLIMGRAD_DISPATCH(backend, WriteStamps, stamps, frame);
+}
+
+void CheckStamps(const Backend& backend, const Stamps& stamps, std::span<const std::byte> frame,
+                 std::uint64_t* wrong) {
+  SLIMGRAD_DISPATCH(backend, CheckStamps, stamps, frame, wrong);
 }
 
 // --- sums

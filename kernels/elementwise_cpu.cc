@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
-inline constexpr std::uint32_t kF32Exponent = 0x7F800000;
+constexpr std::uint32_t kF32Exponent = 0x7F800000;
 
 template <bool kStream>
 HWY_INLINE void FillWith(float value, std::size_t n, float* y) {
@@ -131,14 +131,20 @@ HWY_EXPORT(CountExponents16);
 
 // Elements are read as integers: no fp operation can trap, quiet or flush.
 template <class Word, class Count>
-std::uint64_t CountIn(const Backend& backend, const ConstView& x, Word exponent, Count count) {
+void CountIn(const Backend& backend, const ConstView& x, Word exponent, Count count,
+             std::uint64_t* total) {
   const auto* words = static_cast<const Word*>(x.data);
-  return CountOver(backend, x.numel, [&](std::size_t begin, std::size_t end) {
+  CountOver(backend, x.numel, total, [&](std::size_t begin, std::size_t end) {
     return count(words + begin, end - begin, exponent);
   });
 }
 
 }  // namespace
+
+void CopyBytes(const Backend&, std::span<const std::byte> from, std::span<std::byte> to) {
+  SLIMGRAD_CHECK(from.size() == to.size());
+  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+}
 
 void Fill(const Backend& backend, float value, Out y) {
   const auto fill = HWY_DYNAMIC_DISPATCH(FillRange);
@@ -164,23 +170,24 @@ void AddSaturated(const Backend& backend, In x, Out y) {
   });
 }
 
-std::uint64_t Divide(const Backend& backend, float divisor, Out y) {
+void Divide(const Backend& backend, float divisor, Out y, std::uint64_t* non_finite) {
   const auto divide = HWY_DYNAMIC_DISPATCH(DivideRange);
-  return CountOver(backend, y.size(), [&](std::size_t begin, std::size_t end) {
+  *non_finite = 0;
+  CountOver(backend, y.size(), non_finite, [&](std::size_t begin, std::size_t end) {
     return divide(divisor, end - begin, y.data() + begin);
   });
 }
 
-std::uint64_t CountNonFinite(const Backend& backend, const ConstView& x) {
+void CountNonFinite(const Backend& backend, const ConstView& x, std::uint64_t* count) {
   const auto count32 = HWY_DYNAMIC_DISPATCH(CountExponents32);
   const auto count16 = HWY_DYNAMIC_DISPATCH(CountExponents16);
+  *count = 0;
   switch (x.dtype) {
-    case DType::kF32: return CountIn<std::uint32_t>(backend, x, 0x7F800000, count32);
-    case DType::kF16: return CountIn<std::uint16_t>(backend, x, 0x7C00, count16);
-    case DType::kBF16: return CountIn<std::uint16_t>(backend, x, 0x7F80, count16);
+    case DType::kF32: return CountIn<std::uint32_t>(backend, x, 0x7F800000, count32, count);
+    case DType::kF16: return CountIn<std::uint16_t>(backend, x, 0x7C00, count16, count);
+    case DType::kBF16: return CountIn<std::uint16_t>(backend, x, 0x7F80, count16, count);
     default:
       SLIMGRAD_CHECK(x.dtype == DType::kF32 || x.dtype == DType::kF16 || x.dtype == DType::kBF16);
-      return 0;
   }
 }
 

@@ -7,6 +7,11 @@
 
 namespace slimgrad::kernels::ref {
 
+void CopyBytes(const Backend&, std::span<const std::byte> from, std::span<std::byte> to) {
+  SLIMGRAD_CHECK(from.size() == to.size());
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = from[i];
+}
+
 void Fill(const Backend&, float value, Out y) {
   for (float& element : y) element = value;
 }
@@ -28,17 +33,16 @@ void AddSaturated(const Backend&, In x, Out y) {
   }
 }
 
-std::uint64_t Divide(const Backend&, float divisor, Out y) {
-  std::uint64_t count = 0;
+void Divide(const Backend&, float divisor, Out y, std::uint64_t* non_finite) {
+  *non_finite = 0;
   for (float& element : y) {
     element = element / divisor;
-    if (!std::isfinite(element)) ++count;
+    if (!std::isfinite(element)) ++*non_finite;
   }
-  return count;
 }
 
-std::uint64_t CountNonFinite(const Backend&, const ConstView& x) {
-  std::uint64_t count = 0;
+void CountNonFinite(const Backend&, const ConstView& x, std::uint64_t* count) {
+  *count = 0;
   for (std::size_t i = 0; i < x.numel; ++i) {
     float value = 0;
     if (x.dtype == DType::kF16)
@@ -47,9 +51,8 @@ std::uint64_t CountNonFinite(const Backend&, const ConstView& x) {
       value = FromSmallFloat(kBrain, static_cast<std::uint16_t>(x.As<bfloat16_bits>()[i]));
     else
       value = x.As<float>()[i];
-    if (std::isnan(value) || std::isinf(value)) ++count;
+    if (std::isnan(value) || std::isinf(value)) ++*count;
   }
-  return count;
 }
 
 }  // namespace slimgrad::kernels::ref

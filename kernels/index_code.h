@@ -28,18 +28,7 @@ std::size_t DeltaEncode(const Backend& backend, std::span<const std::uint32_t> i
 Status DeltaDecode(const Backend& backend, std::span<const std::uint8_t> code,
                    std::span<std::uint32_t> indices);
 
-namespace ref {
-std::size_t DeltaEncode(const Backend& backend, std::span<const std::uint32_t> indices,
-                        std::span<std::uint8_t> code);
-Status DeltaDecode(const Backend& backend, std::span<const std::uint8_t> code,
-                   std::span<std::uint32_t> indices);
-}  // namespace ref
-
-namespace cpu {
-std::size_t DeltaEncode(const Backend& backend, std::span<const std::uint32_t> indices,
-                        std::span<std::uint8_t> code);
-Status DeltaDecode(const Backend& backend, std::span<const std::uint8_t> code,
-                   std::span<std::uint32_t> indices);
-}  // namespace cpu
+SLIMGRAD_KERNEL(DeltaEncode);
+SLIMGRAD_KERNEL(DeltaDecode);
 
 }  // namespace slimgrad::kernels

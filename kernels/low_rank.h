@@ -3,7 +3,8 @@
 //
 // m is rows x cols, p is rows x rank, q is cols x rank; rank <= min(rows, cols) (CHECKed, as are
 // the spans' lengths). The spans of one call do not overlap. Working memory is taken from
-// `scratch`: about as much as the factors.
+// `scratch`: about as much as the factors; of MultiplyRight, p.size() floats more for each 4096
+// columns, if there are more than so many.
 //
 // Sums of products: each fp32 product rounded, then summed in fp32 as stated. A sum that is not
 // finite is formed again with products and sums in fp64, in the same order, then rounded to fp32;
@@ -70,38 +71,12 @@ inline constexpr std::size_t kProjectColumns = 64;
 void Orthonormalize(const Backend& backend, Scratch& scratch, std::size_t rows, std::size_t rank,
                     const RandomKey& key, Out p);
 
-namespace ref {
-void MultiplyRight(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
-                   std::size_t cols, In q, std::size_t rank, Out p);
-void MultiplyRightFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
-                           std::size_t rows, std::size_t cols, In q, std::size_t rank, Out p);
-void MultiplyLeft(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
-                  std::size_t cols, In p, std::size_t rank, Out q);
-void AddOuter(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
-              std::size_t cols, std::size_t rank, float weight, Out m);
-void Outer(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows, std::size_t cols,
-           std::size_t rank, Out m);
-void OuterFeedback(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
-                   std::size_t cols, std::size_t rank, Out average, Out residual);
-void Orthonormalize(const Backend& backend, Scratch& scratch, std::size_t rows, std::size_t rank,
-                    const RandomKey& key, Out p);
-}  // namespace ref
-
-namespace cpu {
-void MultiplyRight(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
-                   std::size_t cols, In q, std::size_t rank, Out p);
-void MultiplyRightFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
-                           std::size_t rows, std::size_t cols, In q, std::size_t rank, Out p);
-void MultiplyLeft(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
-                  std::size_t cols, In p, std::size_t rank, Out q);
-void AddOuter(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
-              std::size_t cols, std::size_t rank, float weight, Out m);
-void Outer(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows, std::size_t cols,
-           std::size_t rank, Out m);
-void OuterFeedback(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
-                   std::size_t cols, std::size_t rank, Out average, Out residual);
-void Orthonormalize(const Backend& backend, Scratch& scratch, std::size_t rows, std::size_t rank,
-                    const RandomKey& key, Out p);
-}  // namespace cpu
+SLIMGRAD_KERNEL(MultiplyRight);
+SLIMGRAD_KERNEL(MultiplyRightFeedback);
+SLIMGRAD_KERNEL(MultiplyLeft);
+SLIMGRAD_KERNEL(AddOuter);
+SLIMGRAD_KERNEL(Outer);
+SLIMGRAD_KERNEL(OuterFeedback);
+SLIMGRAD_KERNEL(Orthonormalize);
 
 }  // namespace slimgrad::kernels

@@ -51,26 +51,9 @@ void QsgdDecode(const Backend& backend, std::span<const std::int8_t> codes, In n
 void QsgdDecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In norms,
                    std::size_t bucket, int levels, float weight, Out y);
 
-namespace ref {
-void QsgdEncode(const Backend& backend, In x, std::size_t bucket, int levels, const RandomKey& key,
-                std::span<std::int8_t> codes, Out norms);
-void QsgdEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t bucket, int levels,
-                        const RandomKey& key, std::span<std::int8_t> codes, Out norms);
-void QsgdDecode(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-                std::size_t bucket, int levels, float weight, Out y);
-void QsgdDecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-                   std::size_t bucket, int levels, float weight, Out y);
-}  // namespace ref
-
-namespace cpu {
-void QsgdEncode(const Backend& backend, In x, std::size_t bucket, int levels, const RandomKey& key,
-                std::span<std::int8_t> codes, Out norms);
-void QsgdEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t bucket, int levels,
-                        const RandomKey& key, std::span<std::int8_t> codes, Out norms);
-void QsgdDecode(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-                std::size_t bucket, int levels, float weight, Out y);
-void QsgdDecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-                   std::size_t bucket, int levels, float weight, Out y);
-}  // namespace cpu
+SLIMGRAD_KERNEL(QsgdEncode);
+SLIMGRAD_KERNEL(QsgdEncodeFeedback);
+SLIMGRAD_KERNEL(QsgdDecode);
+SLIMGRAD_KERNEL(QsgdDecodeAdd);
 
 }  // namespace slimgrad::kernels

@@ -67,46 +67,13 @@ void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, I
 void Int4DecodeAdd(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
                    std::size_t block, float weight, Out y);
 
-namespace ref {
-void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
-                const RandomKey& key, std::span<std::int8_t> codes, Out absmax);
-void Int4Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
-                const RandomKey& key, std::span<std::uint8_t> codes, Out absmax);
-void Int8EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                        Rounding rounding, const RandomKey& key, std::span<std::int8_t> codes,
-                        Out absmax);
-void Int4EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                        Rounding rounding, const RandomKey& key, std::span<std::uint8_t> codes,
-                        Out absmax);
-void Int8Decode(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
-                std::size_t block, float weight, Out y);
-void Int4Decode(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
-                std::size_t block, float weight, Out y);
-void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
-                   std::size_t block, float weight, Out y);
-void Int4DecodeAdd(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
-                   std::size_t block, float weight, Out y);
-}  // namespace ref
-
-namespace cpu {
-void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
-                const RandomKey& key, std::span<std::int8_t> codes, Out absmax);
-void Int4Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
-                const RandomKey& key, std::span<std::uint8_t> codes, Out absmax);
-void Int8EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                        Rounding rounding, const RandomKey& key, std::span<std::int8_t> codes,
-                        Out absmax);
-void Int4EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                        Rounding rounding, const RandomKey& key, std::span<std::uint8_t> codes,
-                        Out absmax);
-void Int8Decode(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
-                std::size_t block, float weight, Out y);
-void Int4Decode(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
-                std::size_t block, float weight, Out y);
-void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
-                   std::size_t block, float weight, Out y);
-void Int4DecodeAdd(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
-                   std::size_t block, float weight, Out y);
-}  // namespace cpu
+SLIMGRAD_KERNEL(Int8Encode);
+SLIMGRAD_KERNEL(Int4Encode);
+SLIMGRAD_KERNEL(Int8EncodeFeedback);
+SLIMGRAD_KERNEL(Int4EncodeFeedback);
+SLIMGRAD_KERNEL(Int8Decode);
+SLIMGRAD_KERNEL(Int4Decode);
+SLIMGRAD_KERNEL(Int8DecodeAdd);
+SLIMGRAD_KERNEL(Int4DecodeAdd);
 
 }  // namespace slimgrad::kernels

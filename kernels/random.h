@@ -13,14 +13,6 @@ namespace slimgrad::kernels {
 void FillRandom16(const Backend& backend, const RandomKey& key, std::uint64_t first,
                   std::span<std::uint16_t> to);
 
-namespace ref {
-void FillRandom16(const Backend& backend, const RandomKey& key, std::uint64_t first,
-                  std::span<std::uint16_t> to);
-}  // namespace ref
-
-namespace cpu {
-void FillRandom16(const Backend& backend, const RandomKey& key, std::uint64_t first,
-                  std::span<std::uint16_t> to);
-}  // namespace cpu
+SLIMGRAD_KERNEL(FillRandom16);
 
 }  // namespace slimgrad::kernels

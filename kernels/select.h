@@ -19,8 +19,8 @@ namespace slimgrad::kernels {
 // magnitudes the lower index wins. Indices ascend; values[j] = x[indices[j]], bit for bit.
 //
 // Reads x once where k is small beside x.size(), and again where it is not or where many elements
-// are as large as the k-th. Scratch: some dozens of bytes for each of the k elements, and at most
-// 12 for each of x.
+// are as large as the k-th. Scratch: some dozens of bytes for each of the k elements, half a
+// megabyte, and as much for each thread; of short inputs less, at most 12 bytes for each of x.
 void TopK(const Backend& backend, Scratch& scratch, In x, std::span<std::uint32_t> indices,
           Out values);
 
@@ -31,10 +31,11 @@ void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
                   std::span<std::uint32_t> indices, Out values);
 
 // Writes the first indices.size() = values.size() (CHECKed) elements with |x| >= threshold, in
-// order of their indices, and returns how many such elements there are, which may be more or fewer;
-// what lies behind the last one written is unspecified. threshold >= 0, no NaN (CHECKed).
-std::size_t ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
-                            std::span<std::uint32_t> indices, Out values);
+// order of their indices, and to *found, on the backend's device, how many such elements there are,
+// which may be more or fewer; what lies behind the last one written is unspecified. threshold >= 0,
+// no NaN (CHECKed).
+void ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
+                     std::span<std::uint32_t> indices, Out values, std::uint64_t* found);
 
 // y[indices[j]] = y[indices[j]] + weight * values[j]. Trusts nothing: kCorrupt, with y untouched,
 // unless both spans are equally long and indices strictly ascend below y.size().
@@ -45,30 +46,10 @@ Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices
 Status Scatter(const Backend& backend, std::span<const std::uint32_t> indices, In values,
                float weight, Out y);
 
-namespace ref {
-void TopK(const Backend& backend, Scratch& scratch, In x, std::span<std::uint32_t> indices,
-          Out values);
-void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
-                  std::span<std::uint32_t> indices, Out values);
-std::size_t ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
-                            std::span<std::uint32_t> indices, Out values);
-Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices, In values,
-                  float weight, Out y);
-Status Scatter(const Backend& backend, std::span<const std::uint32_t> indices, In values,
-               float weight, Out y);
-}  // namespace ref
-
-namespace cpu {
-void TopK(const Backend& backend, Scratch& scratch, In x, std::span<std::uint32_t> indices,
-          Out values);
-void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
-                  std::span<std::uint32_t> indices, Out values);
-std::size_t ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
-                            std::span<std::uint32_t> indices, Out values);
-Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices, In values,
-                  float weight, Out y);
-Status Scatter(const Backend& backend, std::span<const std::uint32_t> indices, In values,
-               float weight, Out y);
-}  // namespace cpu
+SLIMGRAD_KERNEL(TopK);
+SLIMGRAD_KERNEL(TopKFeedback);
+SLIMGRAD_KERNEL(ThresholdSelect);
+SLIMGRAD_KERNEL(ScatterAdd);
+SLIMGRAD_KERNEL(Scatter);
 
 }  // namespace slimgrad::kernels

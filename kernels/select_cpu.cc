@@ -30,7 +30,7 @@ namespace {
 constexpr std::size_t kListShare = 8;
 
 std::size_t StripesOf(const Backend& backend, std::size_t n) {
-  const auto threads = static_cast<std::size_t>(std::max(1, backend.executor->concurrency()));
+  const auto threads = static_cast<std::size_t>(backend.executor->concurrency());
   return threads == 1 ? 1 : std::clamp<std::size_t>(4 * threads, 1, n / kTaskElements + 1);
 }
 
@@ -131,8 +131,7 @@ class Selection {
     ScratchScope scope(scratch_);
     stripes_ = scope.Take<Stripe>(StripesOf(backend_, n));
     bounds_ = SampleBounds(scratch_, x_, residual_, indices_.size());
-    if (indices_.size() <= n / kListShare && RunListed()) return;
-    if (!RunUnlisted()) RunExact();
+    if (!(indices_.size() <= n / kListShare ? RunListed() : RunUnlisted())) RunExact();
   }
 
  private:
@@ -157,7 +156,7 @@ class Selection {
     Filter({x_.data(), nullptr, 0, x_.size()}, cut, residual_.data(), kLargestMagnitude, out);
   }
 
-  // False where the bounds do not hold, or a list has no room.
+  // False where the bounds do not hold, as RunUnlisted would find too.
   bool RunListed() {
     ScratchScope scope(scratch_);
     const Widths widths = WidthsOf(x_.size(), indices_.size());
@@ -165,10 +164,10 @@ class Selection {
     TakeLists(scope, widths.above_lower, stripes_);
     TakeBands(scope, widths.between, stripes_);
     CollectAll(Collect::kListAndBand);
-    std::optional<Cut> cut;
-    if (std::ranges::none_of(stripes_, &Stripe::ListOverflowed))
-      cut = Settle(scratch_, stripes_, bounds_, indices_.size());
-    if (!cut || (cut->magnitude == bounds_.lower && cut->ties > 0)) {
+    const std::optional<Cut> cut = Settle(scratch_, stripes_, bounds_, indices_.size());
+    // What a list had no room for is in the bands and counts nevertheless.
+    if (!cut || std::ranges::any_of(stripes_, &Stripe::ListOverflowed) ||
+        (cut->magnitude == bounds_.lower && cut->ties > 0)) {
       RestoreFromLists();
       if (cut) FilterAll(*cut);
       return cut.has_value();
@@ -182,6 +181,7 @@ class Selection {
     return true;
   }
 
+  // False where the bounds do not hold.
   bool RunUnlisted() {
     ScratchScope scope(scratch_);
     CutStripes(x_.size(), stripes_);
@@ -287,8 +287,8 @@ void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
   Selection(backend, scratch, x, residual, indices, values).Run();
 }
 
-std::size_t ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
-                            std::span<std::uint32_t> indices, Out values) {
+void ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
+                     std::span<std::uint32_t> indices, Out values, std::uint64_t* found) {
   CheckSizes(x, indices, values);
   SLIMGRAD_CHECK(threshold >= 0);
   // -1 for a threshold of 0: all elements are above it.
@@ -306,7 +306,7 @@ std::size_t ThresholdSelect(const Backend& backend, Scratch& scratch, In x, floa
     CollectStripe(x.data(), nullptr, bounds, Collect::kList, stripes[s]);
   });
   if (stripes.size() > 1) CopyLists(backend, x, {below, 0}, indices, values, stripes);
-  return Sum(stripes, [](const Stripe& stripe) { return stripe.list.count; });
+  *found = Sum(stripes, [](const Stripe& stripe) { return stripe.list.count; });
 }
 
 }  // namespace slimgrad::kernels::cpu

@@ -39,17 +39,17 @@ void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
   for (std::uint32_t index : indices) residual[index] = 0.0F;
 }
 
-std::size_t ThresholdSelect(const Backend&, Scratch&, In x, float threshold,
-                            std::span<std::uint32_t> indices, Out values) {
+void ThresholdSelect(const Backend&, Scratch&, In x, float threshold,
+                     std::span<std::uint32_t> indices, Out values, std::uint64_t* found) {
   SLIMGRAD_CHECK(threshold >= 0 && values.size() == indices.size());
-  std::vector<std::uint32_t> found;
+  std::vector<std::uint32_t> all;
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (Rank(x[i]) >= Rank(threshold)) found.push_back(static_cast<std::uint32_t>(i));
-  for (std::size_t j = 0; j < found.size() && j < indices.size(); ++j) {
-    indices[j] = found[j];
-    values[j] = x[found[j]];
+    if (Rank(x[i]) >= Rank(threshold)) all.push_back(static_cast<std::uint32_t>(i));
+  for (std::size_t j = 0; j < all.size() && j < indices.size(); ++j) {
+    indices[j] = all[j];
+    values[j] = x[all[j]];
   }
-  return found.size();
+  *found = all.size();
 }
 
 Status ScatterAdd(const Backend&, std::span<const std::uint32_t> indices, In values, float weight,

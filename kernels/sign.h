@@ -63,46 +63,15 @@ void ScaledSignDecode(const Backend& backend, std::span<const std::uint8_t> bits
 void ScaledSignDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
                          std::size_t block, float weight, Out y);
 
-namespace ref {
-void SignPack(const Backend& backend, In x, std::span<std::uint8_t> bits);
-void SignUnpack(const Backend& backend, std::span<const std::uint8_t> bits, Out y);
-void OneBitEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
-                  Out positive, Out negative);
-void OneBitEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                          std::span<std::uint8_t> bits, Out positive, Out negative);
-void OneBitDecode(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
-                  In negative, std::size_t block, float weight, Out y);
-void OneBitDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
-                     In negative, std::size_t block, float weight, Out y);
-void ScaledSignEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
-                      Out scale);
-void ScaledSignEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                              std::span<std::uint8_t> bits, Out scale);
-void ScaledSignDecode(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
-                      std::size_t block, float weight, Out y);
-void ScaledSignDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
-                         std::size_t block, float weight, Out y);
-}  // namespace ref
-
-namespace cpu {
-void SignPack(const Backend& backend, In x, std::span<std::uint8_t> bits);
-void SignUnpack(const Backend& backend, std::span<const std::uint8_t> bits, Out y);
-void OneBitEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
-                  Out positive, Out negative);
-void OneBitEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                          std::span<std::uint8_t> bits, Out positive, Out negative);
-void OneBitDecode(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
-                  In negative, std::size_t block, float weight, Out y);
-void OneBitDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
-                     In negative, std::size_t block, float weight, Out y);
-void ScaledSignEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
-                      Out scale);
-void ScaledSignEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                              std::span<std::uint8_t> bits, Out scale);
-void ScaledSignDecode(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
-                      std::size_t block, float weight, Out y);
-void ScaledSignDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
-                         std::size_t block, float weight, Out y);
-}  // namespace cpu
+SLIMGRAD_KERNEL(SignPack);
+SLIMGRAD_KERNEL(SignUnpack);
+SLIMGRAD_KERNEL(OneBitEncode);
+SLIMGRAD_KERNEL(OneBitEncodeFeedback);
+SLIMGRAD_KERNEL(OneBitDecode);
+SLIMGRAD_KERNEL(OneBitDecodeAdd);
+SLIMGRAD_KERNEL(ScaledSignEncode);
+SLIMGRAD_KERNEL(ScaledSignEncodeFeedback);
+SLIMGRAD_KERNEL(ScaledSignDecode);
+SLIMGRAD_KERNEL(ScaledSignDecodeAdd);
 
 }  // namespace slimgrad::kernels

@@ -26,16 +26,8 @@ double SumSquares(const Backend& backend, In x);
 double Dot(const Backend& backend, In x, In y);
 double SumSquaredDifferences(const Backend& backend, In x, In y);
 
-namespace ref {
-double SumSquares(const Backend& backend, In x);
-double Dot(const Backend& backend, In x, In y);
-double SumSquaredDifferences(const Backend& backend, In x, In y);
-}  // namespace ref
-
-namespace cpu {
-double SumSquares(const Backend& backend, In x);
-double Dot(const Backend& backend, In x, In y);
-double SumSquaredDifferences(const Backend& backend, In x, In y);
-}  // namespace cpu
+SLIMGRAD_KERNEL(SumSquares);
+SLIMGRAD_KERNEL(Dot);
+SLIMGRAD_KERNEL(SumSquaredDifferences);
 
 }  // namespace slimgrad::kernels

@@ -109,7 +109,9 @@ Result<std::string> GradientsText(const Trace& trace) {
     for (std::int64_t rank = 0; rank < schema.world_size; ++rank) {
       SLIMGRAD_ASSIGN_OR_RETURN(const StepGradients gradients, trace.Gradients(step, rank));
       const bool finite = std::ranges::all_of(gradients.tensors(), [](const ConstView& tensor) {
-        return kernels::CountNonFinite(Backend{}, tensor) == 0;
+        std::uint64_t count = 0;
+        kernels::CountNonFinite(Backend{}, tensor, &count);
+        return count == 0;
       });
       if (!finite) ++non_finite;
     }

@@ -17,7 +17,7 @@ namespace {
 // 2-norm of all fields named "residual" of one rank.
 double ResidualNorm(const Backend& backend, Exchange& exchange, std::size_t rank, bool* found) {
   struct Visitor final : FieldVisitor {
-    void Field(const std::string& path, DType dtype, std::span<std::byte> bytes) override {
+    void Field(const std::string& path, DType dtype, std::span<std::byte> bytes, Memory&) override {
       if (dtype != DType::kF32 || !(path == "residual" || path.ends_with("/residual"))) return;
       found = true;
       squares += kernels::SumSquares(
@@ -85,7 +85,9 @@ class Run {
  private:
   bool WeightsAreFinite() const {
     return std::ranges::all_of(result_.weights->const_views(), [&](const ConstView& weights) {
-      return kernels::CountNonFinite(options_.backend, weights) == 0;
+      std::uint64_t count = 0;
+      kernels::CountNonFinite(options_.backend, weights, &count);
+      return count == 0;
     });
   }
 

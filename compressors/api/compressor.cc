@@ -32,11 +32,15 @@ Status AverageOfCodec::Receive(int, const Inbox& inbox, State&, const Context& c
   // A combined payload is the mean already, and n = 1 needs no division.
   const std::size_t n = inbox.payloads.size();
   if (n == 1) return {};
-  if (kernels::Divide(context.backend, static_cast<float>(n), average) == 0) return {};
-  // A sum overflowed. Weighted first, and by a little less than 1 / n, so that roundings cannot add
-  // up to an overflow either: docs/numerics.md.
+  ScratchScope scope(*context.scratch);
+  const std::span<std::uint64_t> overflowed = scope.Take<std::uint64_t>(1);
+  kernels::Divide(context.backend, static_cast<float>(n), average, overflowed.data());
+  // Where a sum overflowed: weighted first, and by a little less than 1 / n, so that roundings
+  // cannot add up to an overflow either: docs/numerics.md.
+  Context again = context;
+  again.backend.only_if = overflowed.data();
   const auto ranks = static_cast<double>(n);
-  return SumDecoded(codec_, inbox, context, static_cast<float>((1 - ranks * 0x1p-23) / ranks),
+  return SumDecoded(codec_, inbox, again, static_cast<float>((1 - ranks * 0x1p-23) / ranks),
                     average);
 }
 

@@ -92,7 +92,7 @@ class Worker {
 // The lasting fields' bytes of every tensor of local rank l.
 inline std::string StateBits(Exchange& exchange, std::size_t l) {
   struct Collector final : FieldVisitor {
-    void Field(const std::string& path, DType, std::span<std::byte> bytes) override {
+    void Field(const std::string& path, DType, std::span<std::byte> bytes, Memory&) override {
       all += path + ":";
       all.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     }
@@ -106,7 +106,7 @@ inline std::string StateBits(Exchange& exchange, std::size_t l) {
 // The fp32 field "residual" of local rank l and tensor t.
 inline std::vector<float> Residual(Exchange& exchange, std::size_t l, std::size_t t) {
   struct Finder final : FieldVisitor {
-    void Field(const std::string& path, DType, std::span<std::byte> bytes) override {
+    void Field(const std::string& path, DType, std::span<std::byte> bytes, Memory&) override {
       if (path != "residual") return;
       values.resize(bytes.size() / sizeof(float));
       std::memcpy(values.data(), bytes.data(), bytes.size());

@@ -147,7 +147,7 @@ void ExpectLikeFp32(const std::string& spec) {
       for (Values& values : row) {
         std::vector<T> codes(values.size());
         const View view(codes.data(), codes.size(), kDTypeOf<T>, Device::kCpu);
-        kernels::Narrow({}, values, view, kernels::Overflow::kSaturate);
+        kernels::Narrow({}, values, view, kernels::Overflow::kSaturate, nullptr);
         kernels::Widen({}, {codes.data(), codes.size(), kDTypeOf<T>, Device::kCpu}, values);
         memory.emplace_back(std::span<const T>(codes));
       }
@@ -163,7 +163,7 @@ void ExpectLikeFp32(const std::string& spec) {
     for (std::size_t t = 0; t < narrow.size(); ++t) {
       std::vector<T> expected(narrow[t].numel());
       const View view(expected.data(), expected.size(), kDTypeOf<T>, Device::kCpu);
-      kernels::Narrow({}, reference.averages()[0][t], view, kernels::Overflow::kSaturate);
+      kernels::Narrow({}, reference.averages()[0][t], view, kernels::Overflow::kSaturate, nullptr);
       EXPECT_TRUE(std::equal(expected.begin(), expected.end(), results[t].data()))
           << "step " << step << ", tensor " << t;
     }

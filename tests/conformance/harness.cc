@@ -15,7 +15,7 @@ namespace slimgrad::conformance {
 namespace {
 
 struct FieldCollector final : FieldVisitor {
-  void Field(const std::string& path, DType dtype, std::span<std::byte> bytes) override {
+  void Field(const std::string& path, DType dtype, std::span<std::byte> bytes, Memory&) override {
     StateField field = {path, dtype, {bytes.begin(), bytes.end()}, {}};
     if (dtype == DType::kF32) {
       field.values.resize(bytes.size() / sizeof(float));

@@ -156,6 +156,8 @@ TEST_F(AtomicFile, NamesStayInTheFolder) {
 TEST_F(AtomicFile, AFileWhereTheFolderShouldBe) {
   ASSERT_TRUE(WriteFileAtomically(root_ / "out", std::string_view("x")).ok());
   EXPECT_THAT(WriteFilesAtomically(root_ / "out", {{"a", "x"}}).message(),
+              HasSubstr("expected a folder, or nothing yet, found a file"));
+  EXPECT_THAT(PendingFolder::Create(root_ / "out").status().message(),
               HasSubstr("expected a new or empty folder, found a file"));
   EXPECT_EQ(Text("out"), "x");
 }

@@ -1,6 +1,11 @@
 #include "core/executor.h"
 
+#include <sys/resource.h>
+
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -65,6 +70,54 @@ TEST(Executor, ATaskMayCallThePoolItself) {
   executor.ParallelFor(8,
                        [&](std::size_t) { executor.ParallelFor(8, [&](std::size_t) { ++runs; }); });
   EXPECT_EQ(runs, 64);
+}
+
+// Three deep, each level in the other pool: workers of either come to wait for the other's, if any
+// waits at all.
+TEST(Executor, PoolsMayCallEachOther) {
+  for (int repeat = 0; repeat < 100; ++repeat) {
+    PoolExecutor one(3), other(3);
+    std::atomic<int> runs = 0;
+    one.ParallelFor(6, [&](std::size_t) {
+      other.ParallelFor(6, [&](std::size_t) { one.ParallelFor(6, [&](std::size_t) { ++runs; }); });
+    });
+    EXPECT_EQ(runs, 6 * 6 * 6);
+  }
+}
+
+TEST(Executor, TasksOfATaskRunInline) {
+  PoolExecutor executor(3), another(3);
+  executor.ParallelFor(8, [&](std::size_t) {
+    const auto thread = std::this_thread::get_id();
+    for (Executor* inner : {&executor, &another})
+      inner->ParallelFor(8, [&](std::size_t) { EXPECT_EQ(std::this_thread::get_id(), thread); });
+  });
+}
+
+// In a child process: the limit is on its address space, of which every thread's stack takes a
+// part. Prints how many threads there were of those asked for.
+[[noreturn]] void StartTooManyThreads() {
+  std::ifstream pages("/proc/self/statm");
+  std::size_t used = 0;
+  pages >> used;
+  const rlim_t limit = used * 4096 + (std::size_t{64} << 20);
+  const rlimit limits = {limit, limit};
+  if (setrlimit(RLIMIT_AS, &limits) != 0) std::exit(2);
+  {
+    PoolExecutor executor(1000);
+    const int threads = executor.concurrency();
+    std::atomic<int> runs = 0;
+    executor.ParallelFor(100, [&](std::size_t) { ++runs; });
+    std::fprintf(stderr, "%s threads, %d tasks\n", threads < 1000 ? "fewer" : "all", runs.load());
+  }
+  std::exit(0);
+}
+
+TEST(ExecutorDeathTest, WhereThreadsDoNotStartThereAreFewer) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer alone takes more";
+#endif
+  EXPECT_EXIT(StartTooManyThreads(), ::testing::ExitedWithCode(0), "fewer threads, 100 tasks");
 }
 
 TEST(ExecutorDeathTest, AtLeastOneThread) { EXPECT_DEATH(PoolExecutor(0), "check failed"); }

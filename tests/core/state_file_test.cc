@@ -55,7 +55,7 @@ struct States {
   // All fields' bytes.
   std::string Bits() {
     struct Collector final : FieldVisitor {
-      void Field(const std::string& path, DType, std::span<std::byte> bytes) override {
+      void Field(const std::string& path, DType, std::span<std::byte> bytes, Memory&) override {
         all += path + ":";
         all.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       }

@@ -41,7 +41,7 @@ struct Top {
 };
 
 struct Lister final : FieldVisitor {
-  void Field(const std::string& path, DType dtype, std::span<std::byte> bytes) override {
+  void Field(const std::string& path, DType dtype, std::span<std::byte> bytes, Memory&) override {
     lines.push_back(path + " " + std::string(NameOf(dtype)) + " " + std::to_string(bytes.size()));
     memory.push_back(bytes);
   }

@@ -33,6 +33,8 @@ TEST(Status, NumbersNeverChange) {
   EXPECT_EQ(static_cast<int>(Code::kUnsupported), 4);
   EXPECT_EQ(static_cast<int>(Code::kPeerLost), 5);
   EXPECT_EQ(static_cast<int>(Code::kIo), 6);
+  EXPECT_EQ(static_cast<int>(Code::kOutOfMemory), 7);
+  EXPECT_EQ(static_cast<int>(Code::kDevice), 8);
 }
 
 TEST(Status, MakersSetTheirCode) {
@@ -42,6 +44,8 @@ TEST(Status, MakersSetTheirCode) {
   EXPECT_EQ(Unsupported("x").code(), Code::kUnsupported);
   EXPECT_EQ(PeerLost("x").code(), Code::kPeerLost);
   EXPECT_EQ(IoError("x").code(), Code::kIo);
+  EXPECT_EQ(OutOfMemory("x").code(), Code::kOutOfMemory);
+  EXPECT_EQ(DeviceError("x").code(), Code::kDevice);
   EXPECT_TRUE(Status().ok());
   EXPECT_FALSE(IoError("x").ok());
 }
@@ -50,6 +54,8 @@ TEST(Status, CodesHaveNames) {
   EXPECT_EQ(CodeName(Code::kOk), "OK");
   EXPECT_EQ(CodeName(Code::kInvalidArgument), "INVALID_ARGUMENT");
   EXPECT_EQ(CodeName(Code::kIo), "IO");
+  EXPECT_EQ(CodeName(Code::kOutOfMemory), "OUT_OF_MEMORY");
+  EXPECT_EQ(CodeName(Code::kDevice), "DEVICE");
   EXPECT_EQ(CodeName(static_cast<Code>(200)), "UNKNOWN");
 }
 

@@ -203,7 +203,7 @@ TEST(CombineTest, ThreadsChangeNothing) {
 TEST(CombineTest, StreamedOutputsAreTheSame) {
   FourThreads threads;
   for (std::size_t offset : {0, 4, 8, 9})
-    TryAllPairs(Pattern::kHuge, kStreamed, 2, threads.backend(), offset);
+    TryAllPairs(Pattern::kHuge, Streamed(), 2, threads.backend(), offset);
 }
 
 // One element of a group needs the fp64 sum; its neighbours do not.

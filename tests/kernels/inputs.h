@@ -57,8 +57,15 @@ inline constexpr std::array<std::size_t, 20> kLengths = {
 // More elements than one task of a cpu kernel takes, so that threads share the work.
 inline constexpr std::size_t kManyTasks = 3 * 32768 + 1001;
 
-// Enough for the output of every kernel to be streamed past the caches, in 16-bit codes too.
-inline constexpr std::size_t kStreamed = (std::size_t{1} << 21) + 1001;
+// Whether the tests run on a GPU, or what stands in for it: set by main. There long inputs are
+// shorter, since an interpreter takes its time.
+inline bool on_cuda = false;
+
+// Enough for the output of every cpu kernel to be streamed past the caches, in 16-bit codes too; on
+// a GPU, for many blocks.
+inline std::size_t Streamed() {
+  return on_cuda ? (std::size_t{1} << 16) + 1001 : (std::size_t{1} << 21) + 1001;
+}
 
 inline float OneValue(Pattern pattern, std::size_t i, std::size_t n, std::mt19937& random) {
   const auto sign = [&] { return random() % 2 == 0 ? 1.0F : -1.0F; };
@@ -128,6 +135,14 @@ template <class T>
   if (at == left.size()) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << "element " << at << " of " << a.size() << ": " << std::hex
                                        << left[at] << " against " << right[at];
+}
+
+// The same, but that any NaN equals any other: which one arithmetic gives depends on the device.
+inline ::testing::AssertionResult SameBitsOrNans(std::vector<float> a, std::vector<float> b) {
+  for (std::vector<float>* values : {&a, &b})
+    for (float& value : *values)
+      if (std::isnan(value)) value = std::numeric_limits<float>::quiet_NaN();
+  return SameBits(a, b);
 }
 
 inline float FromBits(std::uint32_t bits) { return std::bit_cast<float>(bits); }

@@ -144,7 +144,7 @@ TEST(QsgdTest, ThreadsChangeNothing) {
 
 TEST(QsgdTest, StreamedOutputsAreTheSame) {
   FourThreads threads;
-  const std::vector<float> x = MakeInput(Pattern::kExponents, 2 * kStreamed + 1);
+  const std::vector<float> x = MakeInput(Pattern::kExponents, 2 * Streamed() + 1);
   ExpectRefAgrees(x, 128, 127, threads.backend());
 }
 

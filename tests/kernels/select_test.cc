@@ -187,7 +187,7 @@ std::vector<bool> Sampled(std::size_t n) {
 }
 
 TEST(TopKTest, SamplesLieWithinTheTensorAndApart) {
-  for (std::size_t n : {cpu::kDirectElements + 1, kManyTasks, kStreamed}) {
+  for (std::size_t n : {cpu::kDirectElements + 1, kManyTasks, Streamed()}) {
     const std::vector<bool> sampled = Sampled(n);
     EXPECT_EQ(static_cast<std::size_t>(std::count(sampled.begin(), sampled.end(), true)),
               cpu::SampleBlocks(n) * cpu::kSampleBlock);
@@ -224,41 +224,58 @@ TEST(TopKTest, MisledSamplesChangeNothing) {
   expect("values, ones else", value, one);
 }
 
+// The NaN of the largest magnitude that there is, seldom and as often as the k-th is one itself.
+TEST(TopKTest, TheLastOfNansIsAMagnitudeLikeOthers) {
+  FourThreads threads;
+  const std::size_t n = kManyTasks;
+  for (std::size_t one_of : {std::size_t{1}, std::size_t{3}, std::size_t{50}, n}) {
+    SCOPED_TRACE("one of " + std::to_string(one_of));
+    std::vector<float> x = MakeInput(Pattern::kNormal, n);
+    for (std::size_t i = 0; i < n; i += one_of) x[i] = FromBits(i % 2 == 0 ? 0x7FFFFFFF : ~0U);
+    for (std::size_t k : {std::size_t{1}, n / 100, n / 2})
+      ExpectRefAgreesWithFeedback(x, std::vector<float>(n, 0.0F), k, threads.backend());
+  }
+}
+
 TEST(TopKDeathTest, MistakesOfTheCallerStop) {
   const std::vector<float> x(3);
   Indices indices(4);
   std::vector<float> values(4);
   Scratch scratch;
+  std::uint64_t found = 0;
   EXPECT_DEATH(TopK(kBackend, scratch, x, indices, values), "check failed");
   EXPECT_DEATH(TopK(kBackend, scratch, x, std::span(indices).first(2), values), "check failed");
   EXPECT_DEATH(
       TopKFeedback(kBackend, scratch, x, values, std::span(indices).first(2), Out(values).first(2)),
       "check failed");
-  EXPECT_DEATH(ThresholdSelect(kBackend, scratch, x, 1.0F, std::span(indices).first(2), values),
+  EXPECT_DEATH(
+      ThresholdSelect(kBackend, scratch, x, 1.0F, std::span(indices).first(2), values, &found),
+      "check failed");
+  EXPECT_DEATH(ThresholdSelect(kBackend, scratch, x, -1.0F, indices, values, &found),
                "check failed");
-  EXPECT_DEATH(ThresholdSelect(kBackend, scratch, x, -1.0F, indices, values), "check failed");
-  EXPECT_DEATH(ThresholdSelect(kBackend, scratch, x, kNan, indices, values), "check failed");
+  EXPECT_DEATH(ThresholdSelect(kBackend, scratch, x, kNan, indices, values, &found),
+               "check failed");
 }
 
 // What there was room for; the count of all in `found`.
 template <class Function>
 Chosen ApplyThreshold(Function function, In x, float threshold, std::size_t room,
-                      std::size_t* found, const Backend& backend = kBackend) {
+                      std::uint64_t* found, const Backend& backend = kBackend) {
   Chosen chosen =
       Apply([&](const Backend& b, Scratch& scratch, In in, std::span<std::uint32_t> indices,
-                Out values) { *found = function(b, scratch, in, threshold, indices, values); },
+                Out values) { function(b, scratch, in, threshold, indices, values, found); },
             x, room, backend);
-  chosen.indices.resize(std::min(*found, room));
-  chosen.values.resize(std::min(*found, room));
+  chosen.indices.resize(std::min<std::size_t>(*found, room));
+  chosen.values.resize(std::min<std::size_t>(*found, room));
   return chosen;
 }
 
 void ExpectRefAgreesOnThreshold(In x, float threshold, std::size_t room, const Backend& threads) {
   SCOPED_TRACE("threshold " + std::to_string(threshold) + ", room " + std::to_string(room));
-  std::size_t all = 0;
+  std::uint64_t all = 0;
   const Chosen expected = ApplyThreshold(ref::ThresholdSelect, x, threshold, room, &all);
   for (const Backend& backend : {kBackend, threads}) {
-    std::size_t found = 0;
+    std::uint64_t found = 0;
     ExpectSame(ApplyThreshold(cpu::ThresholdSelect, x, threshold, room, &found, backend), expected);
     EXPECT_EQ(found, all);
   }
@@ -266,7 +283,7 @@ void ExpectRefAgreesOnThreshold(In x, float threshold, std::size_t room, const B
 
 TEST(ThresholdSelectTest, Literals) {
   const std::vector<float> x = {1, -2, 0.0F, 2, -0.0F, 3, FromBits(0x3FFFFFFF)};
-  std::size_t found = 0;
+  std::uint64_t found = 0;
   EXPECT_EQ(ApplyThreshold(ThresholdSelect, x, 2.0F, 7, &found).indices, (Indices{1, 3, 5}));
   EXPECT_EQ(found, 3U);
   EXPECT_TRUE(SameBits(ApplyThreshold(ThresholdSelect, x, 2.0F, 2, &found).values, {-2.0F, 2.0F}));
@@ -342,10 +359,10 @@ TEST(ScatterAddTest, EveryInputAsTheReferenceDoes) {
 // Outputs that are streamed and entries that threads share, from starts within a cache line.
 TEST(ScatterAddTest, LongOutputsAsTheReferenceDoes) {
   FourThreads threads;
-  const std::vector<float> before = MakeInput(Pattern::kNormal, kStreamed, 5);
+  const std::vector<float> before = MakeInput(Pattern::kNormal, Streamed(), 5);
   for (std::size_t offset : {0, 7}) {
     const In x = In(before).subspan(offset);
-    ExpectSameScatters(Apply(TopK, x, kStreamed / 20), before, offset, threads.backend());
+    ExpectSameScatters(Apply(TopK, x, Streamed() / 20), before, offset, threads.backend());
   }
 }
 

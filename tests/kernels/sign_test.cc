@@ -224,7 +224,7 @@ TEST(SignTest, FeedbackIsThePassesItFuses) {
 
 TEST(SignTest, StreamedOutputsAreTheSame) {
   FourThreads threads;
-  const std::vector<float> memory = MakeInput(Pattern::kNormal, kStreamed);
+  const std::vector<float> memory = MakeInput(Pattern::kNormal, Streamed());
   for (std::size_t offset : {0, 1, 7}) {
     const In x = In(memory).subspan(offset);
     ExpectBitsAgree(x, threads.backend());

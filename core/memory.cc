@@ -1,10 +1,12 @@
-#include "core/buffer.h"
+#include "core/memory.h"
 
 #include <sys/mman.h>
 
 #include <cstdint>
 #include <cstring>
 #include <new>
+
+#include "core/buffer.h"
 
 namespace slimgrad {
 namespace {
@@ -33,21 +35,38 @@ void* MapHugePages(std::size_t bytes) {
   return start + head;
 }
 
+class Host final : public Memory {
+ public:
+  Device device() const override { return Device::kCpu; }
+
+  void* Allocate(std::size_t bytes) override {
+    if (bytes >= kSmallestMapping) return MapHugePages(bytes);
+    void* const memory = ::operator new (bytes, std::align_val_t{kBufferAlignment});
+    std::memset(memory, 0, bytes);
+    return memory;
+  }
+  void Free(void* memory, std::size_t bytes) noexcept override {
+    if (bytes >= kSmallestMapping) {
+      munmap(memory, RoundUp(bytes));
+    } else {
+      ::operator delete (memory, std::align_val_t{kBufferAlignment});
+    }
+  }
+
+  void Read(void* host, const void* from, std::size_t bytes) override { Copy(host, from, bytes); }
+  void Write(void* to, const void* host, std::size_t bytes) override { Copy(to, host, bytes); }
+
+ private:
+  static void Copy(void* to, const void* from, std::size_t bytes) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+};
+
 }  // namespace
 
-void* AllocateZeroed(std::size_t bytes) {
-  if (bytes >= kSmallestMapping) return MapHugePages(bytes);
-  void* const memory = ::operator new (bytes, std::align_val_t{kBufferAlignment});
-  std::memset(memory, 0, bytes);
-  return memory;
-}
-
-void FreeZeroed(void* memory, std::size_t bytes) {
-  if (bytes >= kSmallestMapping) {
-    munmap(memory, RoundUp(bytes));
-  } else {
-    ::operator delete (memory, std::align_val_t{kBufferAlignment});
-  }
+Memory& HostMemory() {
+  static Host host;
+  return host;
 }
 
 }  // namespace slimgrad

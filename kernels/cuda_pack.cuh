@@ -60,10 +60,10 @@ __device__ void StorePack(const Pack<T, kWidth>& pack, T* p) {
 }
 
 // Calls body.template operator()<kWidth>(i) for disjoint runs [i, i + kWidth) that make up [0, n).
-// kPacked: kWidth is kPackWidth but at the end; else always 1. Whole grids call it.
-template <bool kPacked, class Body>
+// kPacked: kWidth is kMost but at the end; else always 1. Whole grids call it.
+template <bool kPacked, int kMost = kPackWidth, class Body>
 __device__ void ForPacks(std::size_t n, Body body) {
-  constexpr std::size_t kWidth = kPacked ? kPackWidth : 1;
+  constexpr std::size_t kWidth = kPacked ? kMost : 1;
   const std::size_t packs = n / kWidth;
   for (std::size_t p = FirstItem(); p < packs; p += ItemStride())
     body.template operator()<kWidth>(p * kWidth);
@@ -72,8 +72,9 @@ __device__ void ForPacks(std::size_t n, Body body) {
 }
 
 // Blocks for such a loop.
-inline unsigned BlocksForPacks(const Backend& backend, std::size_t n, bool packed) {
-  return BlocksFor(backend, n, packed ? std::size_t{kThreads} * kPackWidth : kThreads);
+inline unsigned BlocksForPacks(const Backend& backend, std::size_t n, bool packed,
+                               int most = kPackWidth) {
+  return BlocksFor(backend, n, packed ? std::size_t{kThreads} * most : kThreads);
 }
 
 }  // namespace slimgrad::kernels::cuda

@@ -26,6 +26,7 @@ class Stream final : public CudaStream, private Memory {
     const CurrentDevice current(ordinal_);
     cudaStreamSynchronize(stream_);
     if (faults_ != nullptr) cudaFree(faults_);
+    if (workspace_ != nullptr) cudaFree(workspace_);
     if (own_) cudaStreamDestroy(stream_);
   }
 
@@ -36,8 +37,10 @@ class Stream final : public CudaStream, private Memory {
     if (error != cudaSuccess) return ErrorOf(error, "CUDA device " + std::to_string(ordinal_));
     try {
       faults_ = static_cast<std::uint64_t*>(Allocate(sizeof *faults_));
+      workspace_ = static_cast<std::byte*>(Allocate(kWorkspaceBytes));
     } catch (const std::bad_alloc&) {
-      return OutOfMemory("CUDA device " + std::to_string(ordinal_) + ": expected 8 bytes free");
+      return OutOfMemory("CUDA device " + std::to_string(ordinal_) + ": expected " +
+                         std::to_string(kWorkspaceBytes + sizeof *faults_) + " bytes free");
     }
     return Wait();
   }
@@ -45,6 +48,7 @@ class Stream final : public CudaStream, private Memory {
   Memory& memory() override { return *this; }
   std::uint64_t* faults() override { return faults_; }
   void* handle() override { return stream_; }
+  std::span<std::byte> workspace() override { return {workspace_, kWorkspaceBytes}; }
   int ordinal() const override { return ordinal_; }
   int multiprocessors() const override { return multiprocessors_; }
 
@@ -106,6 +110,7 @@ class Stream final : public CudaStream, private Memory {
   bool own_;
   int multiprocessors_ = 1;
   std::uint64_t* faults_ = nullptr;
+  std::byte* workspace_ = nullptr;
   std::mutex mutex_;  // of first_
   Status first_;
 };

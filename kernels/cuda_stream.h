@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "core/memory.h"
 #include "core/status.h"
@@ -43,6 +44,11 @@ class CudaStream {
   virtual void* handle() = 0;
   virtual int ordinal() const = 0;
   virtual int multiprocessors() const = 0;
+
+  // For kernels: kWorkspaceBytes on the device, aligned to 16, for a call that has no Scratch. What
+  // it holds is unspecified, and the next call's on this stream.
+  virtual std::span<std::byte> workspace() = 0;
+  static constexpr std::size_t kWorkspaceBytes = std::size_t{1} << 20;
 
   // For kernels: notes a cudaError_t other than success, for Wait to return.
   virtual void Note(int error, const char* what) = 0;

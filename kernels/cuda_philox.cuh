@@ -25,7 +25,7 @@ struct PhiloxBits {
 };
 
 // As Philox of core/random.h.
-__device__ inline PhiloxBits Philox(const RandomKey& key, std::uint64_t block) {
+__device__ inline PhiloxBits DrawPhilox(const RandomKey& key, std::uint64_t block) {
   auto low = static_cast<std::uint32_t>(key.bits);
   auto high = static_cast<std::uint32_t>(key.bits >> 32);
   auto c0 = static_cast<std::uint32_t>(block);

@@ -24,8 +24,8 @@ struct PhiloxBits {
   std::uint32_t word[4];
 };
 
-// As Philox of core/random.h.
-__device__ inline PhiloxBits DrawPhilox(const RandomKey& key, std::uint64_t block) {
+// As Philox of core/random.h; call it cuda::Philox, since its argument brings that in.
+__device__ inline PhiloxBits Philox(const RandomKey& key, std::uint64_t block) {
   auto low = static_cast<std::uint32_t>(key.bits);
   auto high = static_cast<std::uint32_t>(key.bits >> 32);
   auto c0 = static_cast<std::uint32_t>(block);

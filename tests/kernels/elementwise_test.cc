@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/kernels/inputs.h"
+#include "tests/kernels/subject.h"
 
 namespace slimgrad::kernels {
 namespace {
@@ -25,33 +26,33 @@ std::uint64_t RunDivide(Function divide, float divisor, Out y, const Backend& ba
 
 TEST(ElementwiseTest, Literals) {
   std::vector<float> y = {1.0F, 2.0F, -3.0F};
-  AddScaled(kBackend, std::vector<float>{10.0F, 20.0F, 30.0F}, 0.5F, y);
+  subject::AddScaled(kBackend, std::vector<float>{10.0F, 20.0F, 30.0F}, 0.5F, y);
   EXPECT_EQ(y, (std::vector<float>{6.0F, 12.0F, 12.0F}));
-  RunDivide(Divide, 3.0F, y);
+  RunDivide(subject::Divide, 3.0F, y);
   EXPECT_EQ(y, (std::vector<float>{2.0F, 4.0F, 4.0F}));
-  Fill(kBackend, -0.0F, y);
+  subject::Fill(kBackend, -0.0F, y);
   EXPECT_TRUE(SameBits(y, {-0.0F, -0.0F, -0.0F}));
 }
 
 // (1 + 2^-12)^2 rounds to 1 + 2^-11; a fused multiply-add would leave 2^-24 behind.
 TEST(ElementwiseTest, ProductIsRoundedBeforeTheSum) {
   std::vector<float> y(9, -(1.0F + 0x1p-11F));
-  AddScaled(kBackend, std::vector<float>(9, 1.0F + 0x1p-12F), 1.0F + 0x1p-12F, y);
+  subject::AddScaled(kBackend, std::vector<float>(9, 1.0F + 0x1p-12F), 1.0F + 0x1p-12F, y);
   EXPECT_TRUE(SameBits(y, std::vector<float>(9, 0.0F)));
 }
 
 // A product with the reciprocal would give another last bit.
 TEST(ElementwiseTest, DivisionIsADivision) {
   std::vector<float> y(9, 5.0F);
-  RunDivide(Divide, 49.0F, y);
+  RunDivide(subject::Divide, 49.0F, y);
   EXPECT_TRUE(SameBits(y, std::vector<float>(9, 5.0F / 49.0F)));
   EXPECT_NE(y[0], 5.0F * (1.0F / 49.0F));
 }
 
 TEST(ElementwiseTest, AddSaturatedKeepsFiniteTermsFinite) {
   std::vector<float> y = {3e38F, -3e38F, 3e38F, kInf, -kInf, kMaxFloat, 1.0F, kInf};
-  AddSaturated(kBackend, std::vector<float>{3e38F, -3e38F, -3e38F, 1.0F, 1.0F, 1.0F, kInf, kNan},
-               y);
+  subject::AddSaturated(kBackend,
+                        std::vector<float>{3e38F, -3e38F, -3e38F, 1.0F, 1.0F, 1.0F, kInf, kNan}, y);
   EXPECT_TRUE(SameBits(std::vector<float>(y.begin(), y.end() - 1),
                        {kMaxFloat, -kMaxFloat, 0.0F, kInf, -kInf, kMaxFloat, kInf}));
   EXPECT_TRUE(std::isnan(y.back()));
@@ -61,15 +62,15 @@ void ExpectRefAgrees(In x, const Backend& backend = kBackend) {
   for (float weight : {1.0F, -1.0F, 0.3F}) {
     std::vector<float> y = MakeInput(Pattern::kNormal, x.size(), 7);
     std::vector<float> expected = y;
-    cpu::AddScaled(backend, x, weight, y);
+    subject::AddScaled(backend, x, weight, y);
     ref::AddScaled(kBackend, x, weight, expected);
     EXPECT_TRUE(SameBits(y, expected));
-    cpu::AddSaturated(backend, x, y);
+    subject::AddSaturated(backend, x, y);
     ref::AddSaturated(kBackend, x, expected);
     EXPECT_TRUE(SameBits(y, expected));
-    EXPECT_EQ(RunDivide(cpu::Divide, 3.0F, y, backend), RunDivide(ref::Divide, 3.0F, expected));
+    EXPECT_EQ(RunDivide(subject::Divide, 3.0F, y, backend), RunDivide(ref::Divide, 3.0F, expected));
     EXPECT_TRUE(SameBits(y, expected));
-    cpu::Fill(backend, weight, y);
+    subject::Fill(backend, weight, y);
     ref::Fill(kBackend, weight, expected);
     EXPECT_TRUE(SameBits(y, expected));
   }
@@ -88,7 +89,7 @@ TEST(ElementwiseTest, StreamedOutputsAreTheSame) {
   FourThreads threads;
   for (std::size_t offset : {0, 1, 7}) {
     std::vector<float> y(Streamed(), 2.0F), expected(Streamed(), 2.0F);
-    cpu::Fill(threads.backend(), -0.0F, Out(y).subspan(offset));
+    subject::Fill(threads.backend(), -0.0F, Out(y).subspan(offset));
     ref::Fill(kBackend, -0.0F, Out(expected).subspan(offset));
     EXPECT_TRUE(SameBits(y, expected));
   }
@@ -100,24 +101,24 @@ TEST(ElementwiseTest, SaturatesAndCountsAtEveryPlace) {
   for (std::size_t at = 0; at < kN; ++at) {
     std::vector<float> x(kN, 1.0F), y(kN, 1.0F), expected(kN, 2.0F);
     x[at] = y[at] = expected[at] = -kMaxFloat;
-    AddSaturated(kBackend, x, y);
+    subject::AddSaturated(kBackend, x, y);
     EXPECT_TRUE(SameBits(y, expected)) << at;
-    EXPECT_EQ(RunDivide(Divide, 2.0F, y), 0U);
-    EXPECT_EQ(Count(CountNonFinite, In(y)), 0U);
-    EXPECT_EQ(RunDivide(Divide, 0x1p-20F, y), 1U) << at;
-    EXPECT_EQ(Count(CountNonFinite, In(y)), 1U) << at;
+    EXPECT_EQ(RunDivide(subject::Divide, 2.0F, y), 0U);
+    EXPECT_EQ(Count(subject::CountNonFinite, In(y)), 0U);
+    EXPECT_EQ(RunDivide(subject::Divide, 0x1p-20F, y), 1U) << at;
+    EXPECT_EQ(Count(subject::CountNonFinite, In(y)), 1U) << at;
     y.front() = kNan;
-    EXPECT_EQ(RunDivide(Divide, 2.0F, y), at == 0 ? 1U : 2U) << at;
+    EXPECT_EQ(RunDivide(subject::Divide, 2.0F, y), at == 0 ? 1U : 2U) << at;
   }
 }
 
 TEST(ElementwiseTest, CountsNansAndInfinities) {
   const std::vector<float> x = {0.0F,      kInf,        -kInf,     kNan, FromBits(0xFF800001),
                                 kMaxFloat, FromBits(1), -kMaxFloat};
-  EXPECT_EQ(Count(CountNonFinite, In(x)), 4U);
+  EXPECT_EQ(Count(subject::CountNonFinite, In(x)), 4U);
   for (std::size_t n = 0; n <= 8; ++n) {
     const In part = In(x).first(n);
-    EXPECT_EQ(Count(cpu::CountNonFinite, part), Count(ref::CountNonFinite, part)) << n;
+    EXPECT_EQ(Count(subject::CountNonFinite, part), Count(ref::CountNonFinite, part)) << n;
   }
 }
 
@@ -128,12 +129,12 @@ TEST(ElementwiseTest, CountsInEveryCodeOf16Bits) {
     // From an odd element on: half of a word of the other widths.
     const ConstView half(codes.data() + 30001, std::min<std::size_t>(n, 35535), DType::kF16,
                          Device::kCpu);
-    EXPECT_EQ(Count(cpu::CountNonFinite, half), Count(ref::CountNonFinite, half)) << n;
+    EXPECT_EQ(Count(subject::CountNonFinite, half), Count(ref::CountNonFinite, half)) << n;
   }
   const ConstView half(codes.data(), codes.size(), DType::kF16, Device::kCpu);
   const ConstView brain(codes.data(), codes.size(), DType::kBF16, Device::kCpu);
-  EXPECT_EQ(Count(CountNonFinite, half), 2U * 1024);
-  EXPECT_EQ(Count(CountNonFinite, brain), 2U * 128);
+  EXPECT_EQ(Count(subject::CountNonFinite, half), 2U * 1024);
+  EXPECT_EQ(Count(subject::CountNonFinite, brain), 2U * 128);
   EXPECT_EQ(Count(ref::CountNonFinite, half), 2U * 1024);
   EXPECT_EQ(Count(ref::CountNonFinite, brain), 2U * 128);
 }
@@ -145,18 +146,19 @@ TEST(ElementwiseTest, CountsAcrossTasks) {
   x.back() = kInf;
   const std::uint64_t expected = Count(ref::CountNonFinite, In(x));
   EXPECT_EQ(expected, (kManyTasks - 1) / 997 + 2);
-  EXPECT_EQ(Count(CountNonFinite, In(x)), expected);
-  EXPECT_EQ(Count(CountNonFinite, In(x), threads.backend()), expected);
-  EXPECT_EQ(RunDivide(Divide, 2.0F, x, threads.backend()), expected);
+  EXPECT_EQ(Count(subject::CountNonFinite, In(x)), expected);
+  EXPECT_EQ(Count(subject::CountNonFinite, In(x), threads.backend()), expected);
+  EXPECT_EQ(RunDivide(subject::Divide, 2.0F, x, threads.backend()), expected);
 }
 
 TEST(ElementwiseDeathTest, MistakesOfTheCallerStop) {
   std::vector<float> x(3), y(4);
-  EXPECT_DEATH(AddScaled(kBackend, x, 1, y), "check failed");
-  EXPECT_DEATH(AddSaturated(kBackend, x, y), "check failed");
+  EXPECT_DEATH(subject::AddScaled(kBackend, x, 1, y), "check failed");
+  EXPECT_DEATH(subject::AddSaturated(kBackend, x, y), "check failed");
   const std::vector<std::int32_t> integers(4);
-  EXPECT_DEATH(Count(CountNonFinite, ConstView(integers.data(), 4, DType::kI32, Device::kCpu)),
-               "check failed");
+  EXPECT_DEATH(
+      Count(subject::CountNonFinite, ConstView(integers.data(), 4, DType::kI32, Device::kCpu)),
+      "check failed");
 }
 
 }  // namespace

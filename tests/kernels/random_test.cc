@@ -1,6 +1,7 @@
 #include "kernels/random.h"
 
 #include "tests/kernels/inputs.h"
+#include "tests/kernels/subject.h"
 
 namespace slimgrad::kernels {
 namespace {
@@ -19,22 +20,24 @@ std::vector<std::uint16_t> Fill(Function function, const RandomKey& key, std::ui
 // docs/numerics.md, and what Random123 says of block 0.
 TEST(RandomTest, Literals) {
   EXPECT_EQ(
-      Fill(FillRandom16, {0, 0}, 0, 8),
+      Fill(subject::FillRandom16, {0, 0}, 0, 8),
       (std::vector<std::uint16_t>{0xE8D5, 0x6627, 0xC58D, 0xE169, 0xAC4C, 0xBC57, 0xDBD8, 0x9B00}));
-  EXPECT_EQ(Fill(FillRandom16, kKey, 0, 3), (std::vector<std::uint16_t>{0xBA89, 0xA892, 0xADC6}));
+  EXPECT_EQ(Fill(subject::FillRandom16, kKey, 0, 3),
+            (std::vector<std::uint16_t>{0xBA89, 0xA892, 0xADC6}));
 }
 
 TEST(RandomTest, EveryLengthAndStartAsTheReferenceDraws) {
   for (std::uint64_t first = 0; first < 130; ++first)
     for (std::size_t n : {0, 1, 7, 8, 9, 63, 64, 65, 200})
-      EXPECT_EQ(Fill(cpu::FillRandom16, kKey, first, n), Fill(ref::FillRandom16, kKey, first, n))
+      EXPECT_EQ(Fill(subject::FillRandom16, kKey, first, n),
+                Fill(ref::FillRandom16, kKey, first, n))
           << first << ", " << n;
 }
 
 // Blocks are counted in 64 bits: carries into the upper word, and bits there.
 TEST(RandomTest, FarStartsAsTheReferenceDraws) {
   for (std::uint64_t block : {(1ULL << 32) - 5, 1ULL << 32, 0x123456789ABCDEFULL, (1ULL << 61) - 9})
-    EXPECT_TRUE(SameBits(Fill(cpu::FillRandom16, kKey, block * 8 + 3, 69),
+    EXPECT_TRUE(SameBits(Fill(subject::FillRandom16, kKey, block * 8 + 3, 69),
                          Fill(ref::FillRandom16, kKey, block * 8 + 3, 69)))
         << block;
 }
@@ -43,13 +46,13 @@ TEST(RandomTest, EveryBitOfKeyAndStepCounts) {
   for (int bit = 0; bit < 64; ++bit)
     for (const RandomKey& key : {RandomKey{1ULL << bit, 0}, RandomKey{~0ULL, 1ULL << bit}})
       EXPECT_TRUE(
-          SameBits(Fill(cpu::FillRandom16, key, 0, 64), Fill(ref::FillRandom16, key, 0, 64)))
+          SameBits(Fill(subject::FillRandom16, key, 0, 64), Fill(ref::FillRandom16, key, 0, 64)))
           << bit;
 }
 
 TEST(RandomTest, ThreadsChangeNothing) {
   FourThreads threads;
-  EXPECT_TRUE(SameBits(Fill(cpu::FillRandom16, kKey, 5, kManyTasks, threads.backend()),
+  EXPECT_TRUE(SameBits(Fill(subject::FillRandom16, kKey, 5, kManyTasks, threads.backend()),
                        Fill(ref::FillRandom16, kKey, 5, kManyTasks)));
 }
 

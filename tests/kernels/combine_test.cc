@@ -1,20 +1,18 @@
 #include "kernels/combine.h"
 
 #include "tests/kernels/inputs.h"
+#include "tests/kernels/subject.h"
 
 namespace slimgrad::kernels {
 namespace {
 
 const Backend kBackend;
 
-using Function = void (*)(const Backend&, CombineOp, DType,
-                          std::span<const std::span<const std::byte>>, std::span<std::byte>);
-
 template <class T>
 using Ranks = std::vector<std::vector<T>>;
 
 // Combines the ranks' vectors; each is put `offset` bytes past an aligned address.
-template <class T>
+template <class T, class Function>
 std::vector<T> Apply(Function function, CombineOp op, DType dtype, const Ranks<T>& ranks,
                      const Backend& backend = kBackend, std::size_t offset = 0) {
   const std::size_t bytes = ranks[0].size() * sizeof(T);
@@ -34,7 +32,7 @@ std::vector<T> Apply(Function function, CombineOp op, DType dtype, const Ranks<T
 
 template <class T>
 std::vector<T> Both(CombineOp op, DType dtype, const Ranks<T>& ranks) {
-  const std::vector<T> result = Apply(static_cast<Function>(Combine), op, dtype, ranks);
+  const std::vector<T> result = Apply(subject::Combine, op, dtype, ranks);
   EXPECT_TRUE(SameBits(result, Apply(ref::Combine, op, dtype, ranks)));
   return result;
 }
@@ -132,14 +130,15 @@ TEST(CombineTest, TheResultMayReplaceTheFirstInput) {
       Apply(ref::Combine, CombineOp::kMean, DType::kF32, Ranks<float>{a, b});
   const std::vector<std::span<const std::byte>> inputs = {std::as_bytes(std::span(a)),
                                                           std::as_bytes(std::span(b))};
-  Combine(kBackend, CombineOp::kMean, DType::kF32, inputs, std::as_writable_bytes(std::span(a)));
+  subject::Combine(kBackend, CombineOp::kMean, DType::kF32, inputs,
+                   std::as_writable_bytes(std::span(a)));
   EXPECT_TRUE(SameBits(a, expected));
 }
 
 template <class T>
 void ExpectRefAgrees(CombineOp op, DType dtype, const Ranks<T>& ranks, const Backend& backend,
                      std::size_t offset) {
-  EXPECT_TRUE(SameBits(Apply(cpu::Combine, op, dtype, ranks, backend, offset),
+  EXPECT_TRUE(SameBits(Apply(subject::Combine, op, dtype, ranks, backend, offset),
                        Apply(ref::Combine, op, dtype, ranks)))
       << NameOf(dtype) << ", " << ranks.size() << " ranks of " << ranks[0].size() << ", offset "
       << offset;
@@ -231,10 +230,12 @@ TEST(CombineDeathTest, MistakesOfTheCallerStop) {
   const std::vector<std::span<const std::byte>> unequal = {a, b};
   const std::vector<std::span<const std::byte>> one = {a};
   const std::vector<std::span<const std::byte>> partial = {odd};
-  EXPECT_DEATH(Combine(kBackend, CombineOp::kMean, DType::kF32, none, to), "check failed");
-  EXPECT_DEATH(Combine(kBackend, CombineOp::kMean, DType::kF32, unequal, to), "check failed");
-  EXPECT_DEATH(Combine(kBackend, CombineOp::kSum, DType::kF32, one, to), "check failed");
-  EXPECT_DEATH(Combine(kBackend, CombineOp::kMean, DType::kF32, partial, odd), "check failed");
+  EXPECT_DEATH(subject::Combine(kBackend, CombineOp::kMean, DType::kF32, none, to), "check failed");
+  EXPECT_DEATH(subject::Combine(kBackend, CombineOp::kMean, DType::kF32, unequal, to),
+               "check failed");
+  EXPECT_DEATH(subject::Combine(kBackend, CombineOp::kSum, DType::kF32, one, to), "check failed");
+  EXPECT_DEATH(subject::Combine(kBackend, CombineOp::kMean, DType::kF32, partial, odd),
+               "check failed");
 }
 
 }  // namespace

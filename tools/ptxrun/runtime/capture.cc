@@ -30,12 +30,11 @@ bool LegacyStreamMeets(const Capture& capture) {
 bool LegacyStreamIsBarred() {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
-  for (const auto& capture : process.captures) {
-    if (!LegacyStreamMeets(*capture)) continue;
-    capture->invalid = true;
-    return true;
-  }
-  return false;
+  const auto met = std::find_if(process.captures.begin(), process.captures.end(),
+                                [](const auto& capture) { return LegacyStreamMeets(*capture); });
+  if (met == process.captures.end()) return false;
+  (*met)->invalid = true;
+  return true;
 }
 
 // How many nodes come before the stream's next one.
@@ -167,7 +166,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event_handle, u
       return Invalidate(*stream->capture, cudaErrorStreamCaptureIsolation);
     return cudaSuccess;  // what the event stands for has run
   }
-  if (process.captures.count(event.capture) == 0) return Record(cudaErrorStreamCaptureIsolation);
+  if (!process.captures.contains(event.capture)) return Record(cudaErrorStreamCaptureIsolation);
   if (stream == nullptr) return Invalidate(*event.capture, cudaErrorStreamCaptureImplicit);
   if (stream->capture && stream->capture != event.capture) {
     stream->capture->invalid = true;

@@ -1,5 +1,5 @@
-// Stream capture: between cudaStreamBeginCapture and cudaStreamEndCapture, work that is issued to a
-// stream becomes a node of a graph instead of running.
+// Stream capture: between cudaStreamBeginCapture and cudaStreamEndCapture, work that is issued to
+// a stream becomes a node of a graph instead of running.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,7 +27,7 @@ struct Capture {
 
 // Runs work in a stream: now, or by the graph that the stream is captured into. `memory` is freed
 // with that graph.
-cudaError_t Issue(cudaStream_t stream, cudaGraphNodeType type, Work work,
+cudaError_t Issue(cudaStream_t handle, cudaGraphNodeType type, Work work,
                   std::shared_ptr<void> memory = nullptr);
 
 // Whether a capture under way forbids calls that may synchronise; such a capture becomes invalid.

@@ -25,33 +25,34 @@ int Attribute(cudaDeviceAttr attribute, int device) {
     case cudaDevAttrComputeCapabilityMajor: return process.sm / 10;
     case cudaDevAttrComputeCapabilityMinor: return process.sm % 10;
     case cudaDevAttrMultiProcessorCount: return process.devices[0]->options.sms;
-    case cudaDevAttrWarpSize: return 32;
-    case cudaDevAttrMaxThreadsPerBlock: return kMaxThreads;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: return kMaxThreads;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: return kMaxBlocksAMultiprocessor;
-    case cudaDevAttrMaxBlockDimX: return kMaxThreads;
+    case cudaDevAttrWarpSize: return ptx::kWarpSize;
+    case cudaDevAttrMaxThreadsPerBlock:
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+    case cudaDevAttrMaxBlockDimX:
     case cudaDevAttrMaxBlockDimY: return kMaxThreads;
     case cudaDevAttrMaxBlockDimZ: return kMaxBlockZ;
+    case cudaDevAttrMaxBlocksPerMultiprocessor: return kMaxBlocksAMultiprocessor;
     case cudaDevAttrMaxGridDimX: return kMaxGridX;
-    case cudaDevAttrMaxGridDimY: return kMaxGridYZ;
+    case cudaDevAttrMaxGridDimY:
     case cudaDevAttrMaxGridDimZ: return kMaxGridYZ;
     case cudaDevAttrMaxSharedMemoryPerBlock: return kSharedBytes;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: return SharedBytesOptIn();
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return SharedBytesOptIn() + 1024;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      return SharedBytesOptIn() + kReservedSharedBytes;
     case cudaDevAttrReservedSharedMemoryPerBlock:
       return process.sm >= 80 ? kReservedSharedBytes : 0;
-    case cudaDevAttrMaxRegistersPerBlock: return kRegisters;
+    case cudaDevAttrMaxRegistersPerBlock:
     case cudaDevAttrMaxRegistersPerMultiprocessor: return kRegisters;
     case cudaDevAttrL2CacheSize: return kL2Bytes;
     case cudaDevAttrClockRate: return kClockKiloHertz;
     case cudaDevAttrPciBusId: return device + 1;
-    case cudaDevAttrMemoryPoolsSupported: return 1;
-    case cudaDevAttrUnifiedAddressing: return 1;
-    case cudaDevAttrManagedMemory: return 1;
-    case cudaDevAttrConcurrentManagedAccess: return 1;
-    case cudaDevAttrCooperativeLaunch: return 1;
-    case cudaDevAttrCanMapHostMemory: return 1;
-    case cudaDevAttrConcurrentKernels: return 1;
+    case cudaDevAttrMemoryPoolsSupported:
+    case cudaDevAttrUnifiedAddressing:
+    case cudaDevAttrManagedMemory:
+    case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrCooperativeLaunch:
+    case cudaDevAttrCanMapHostMemory:
+    case cudaDevAttrConcurrentKernels:
     case cudaDevAttrStreamPrioritiesSupported: return 1;
     default: return 0;
   }
@@ -64,7 +65,7 @@ cudaDeviceProp Properties(int device) {
   properties.major = TheProcess().sm / 10;
   properties.minor = TheProcess().sm % 10;
   properties.multiProcessorCount = TheProcess().devices[0]->options.sms;
-  properties.warpSize = 32;
+  properties.warpSize = ptx::kWarpSize;
   properties.maxThreadsPerBlock = kMaxThreads;
   properties.maxThreadsPerMultiProcessor = kMaxThreads;
   properties.maxBlocksPerMultiProcessor = kMaxBlocksAMultiprocessor;
@@ -76,7 +77,7 @@ cudaDeviceProp Properties(int device) {
   properties.maxGridSize[2] = kMaxGridYZ;
   properties.sharedMemPerBlock = kSharedBytes;
   properties.sharedMemPerBlockOptin = static_cast<std::size_t>(SharedBytesOptIn());
-  properties.sharedMemPerMultiprocessor = properties.sharedMemPerBlockOptin + 1024;
+  properties.sharedMemPerMultiprocessor = properties.sharedMemPerBlockOptin + kReservedSharedBytes;
   properties.regsPerBlock = kRegisters;
   properties.regsPerMultiprocessor = kRegisters;
   properties.l2CacheSize = kL2Bytes;

@@ -73,7 +73,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   const Event& event = *FromHandle(handle);
   auto& process = TheProcess();
   const std::lock_guard lock(process.mutex);
-  if (event.capture && process.captures.count(event.capture) != 0) {
+  if (event.capture && process.captures.contains(event.capture)) {
     event.capture->invalid = true;
     return Record(cudaErrorCapturedEvent);
   }

@@ -1,4 +1,4 @@
-// The order in which a graph's nodes run, and the calls that instantiate, change and launch graphs.
+// In which order a graph's nodes run; the calls that instantiate, change and launch graphs.
 #include "tools/ptxrun/runtime/graph.h"
 
 #include <algorithm>

@@ -1,10 +1,9 @@
 // From a launch in the host's code to a run of the interpreter.
 #include "tools/ptxrun/runtime/launch.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -74,12 +73,11 @@ cudaError_t Run(const KernelLaunch& launch) {
 }
 
 std::vector<std::uint8_t> CopyArguments(const ptx::Function& kernel, void** arguments) {
-  const std::vector<ptx::Symbol*>& parameters = kernel.params;
-  const std::size_t bytes =
-      parameters.empty() ? 0 : parameters.back()->offset + parameters.back()->size;
-  std::vector<std::uint8_t> copy(bytes + 8);
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    std::memcpy(copy.data() + parameters[i]->offset, arguments[i], parameters[i]->size);
+  std::vector<std::uint8_t> copy(kernel.ArgumentBytes() + 8);
+  for (std::size_t i = 0; i < kernel.params.size(); ++i) {
+    const ptx::Symbol& parameter = *kernel.params[i];
+    std::memcpy(copy.data() + parameter.offset, arguments[i], parameter.size);
+  }
   return copy;
 }
 
@@ -185,7 +183,7 @@ std::vector<CallConfiguration>& PendingCalls() {
 
 extern "C" {
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the names that nvcc's code calls.
+// The names that nvcc's code calls.
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared_bytes,
                                      cudaStream_t stream) {
   PendingCalls().push_back({grid, block, shared_bytes, stream});
@@ -213,7 +211,6 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
                                std::size_t shared_bytes, cudaStream_t stream) {
   return ptxrun::Launch(kernel, grid, block, arguments, shared_bytes, stream);
 }
-// NOLINTEND(bugprone-reserved-identifier)
 
 cudaError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** arguments,
                              std::size_t shared_bytes, cudaStream_t stream) {

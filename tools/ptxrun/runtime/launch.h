@@ -25,6 +25,6 @@ enum class Blocks { kInTurn, kTogether };
 
 // Checks a launch as CUDA does, copies its arguments and issues it.
 cudaError_t Launch(const void* stub, dim3 grid, dim3 block, void** arguments,
-                   std::size_t shared_bytes, cudaStream_t stream, Blocks blocks = Blocks::kInTurn);
+                   std::size_t shared_bytes, cudaStream_t handle, Blocks blocks = Blocks::kInTurn);
 
 }  // namespace ptxrun

@@ -20,15 +20,13 @@ namespace {
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kPitchAlignment = 512;
 
-// What new and freed memory holds. Very large blocks are left alone: filling would make them real.
+// What new and freed memory holds. Very large blocks are left alone, or they would become real.
 constexpr int kFresh = 0xA5;
 constexpr int kFreed = 0xDD;
 constexpr std::size_t kMaxFilledBytes = std::size_t{256} << 20;
 
 constexpr std::size_t kMaxRestingBlocks = 64;
 constexpr std::size_t kMaxRestingBytes = std::size_t{256} << 20;
-
-std::size_t RoundUp(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
 void Fill(void* pointer, int pattern, std::size_t bytes) {
   if (bytes <= kMaxFilledBytes) std::memset(pointer, pattern, bytes);
@@ -57,7 +55,7 @@ cudaError_t Allocate(void** pointer, std::size_t bytes, int device, Owner owner)
   if (const cudaError_t sticky = process.sticky_error) return sticky;
   if (bytes == 0) return cudaSuccess;
   if (bytes > kMemoryBytes) return Record(cudaErrorMemoryAllocation);
-  void* memory = std::aligned_alloc(kAlignment, RoundUp(bytes + kAlignment, kAlignment));
+  void* memory = std::aligned_alloc(kAlignment, ptx::RoundUp(bytes + kAlignment, kAlignment));
   if (memory == nullptr) return Record(cudaErrorMemoryAllocation);
   Fill(memory, kFresh, bytes);
   const bool host = owner == Owner::kHost;
@@ -111,7 +109,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
 
 cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width_bytes,
                             std::size_t height) {
-  *pitch = ptxrun::RoundUp(width_bytes, ptxrun::kPitchAlignment);
+  *pitch = ptx::RoundUp(width_bytes, ptxrun::kPitchAlignment);
   return ptxrun::AllocateHere(pointer, *pitch * height, Owner::kDevice);
 }
 

@@ -1,5 +1,5 @@
-// Memory of devices and of the host that devices reach. It is all the process's own memory: what a
-// pointer belongs to is looked up, so that wrong copies are refused.
+// Memory of devices, and of the host where devices reach it. All is the process's own: what
+// a pointer belongs to is looked up, so that wrong copies are refused.
 #pragma once
 
 #include <cuda_runtime_api.h>

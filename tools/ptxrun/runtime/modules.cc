@@ -1,8 +1,6 @@
 // Loading: picks the PTX in a program's fat binary, parses it, gives its variables memory, and
 // notes which of the host's addresses stand for which kernel and variable.
 #include <cuda_runtime_api.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +16,7 @@
 #include <utility>
 
 #include "tools/ptxrun/machine/lower.h"
-#include "tools/ptxrun/machine/machine.h"
+#include "tools/ptxrun/ptx/module.h"
 #include "tools/ptxrun/ptx/parser.h"
 #include "tools/ptxrun/runtime/process.h"
 
@@ -101,22 +99,23 @@ Ptx PickPtx(const FatBinaryWrapper& wrapper) {
 
 constexpr std::uint64_t kSharedAlignment = 128;
 
+// An entry's own shared variables come after the module's.
 void PlaceSharedVariables(ptx::Module& module) {
-  const std::uint64_t base =
-      (module.shared_bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+  const std::uint64_t base = ptx::RoundUp(module.shared_bytes, kSharedAlignment);
   for (const auto& symbol : module.symbols) {
     if (symbol->space == ptx::Space::kShared && symbol->offset >= ptx::kEntryShared)
       symbol->offset = symbol->offset % ptx::kEntryShared + base;
   }
-  for (const auto& [name, function] : module.functions)
-    function->static_shared_bytes =
-        function->shared_bytes != 0 ? base + function->shared_bytes : module.shared_bytes;
+  for (const auto& [name, function] : module.functions) {
+    const bool own = function->shared_bytes != 0;
+    function->static_shared_bytes = own ? base + function->shared_bytes : module.shared_bytes;
+  }
 }
 
 // One stretch of memory for all devices' copies of a variable, with space between them.
 void PlaceVariable(ptx::Symbol& variable) {
   constexpr std::uint64_t kAlignment = 256;
-  variable.stride = (variable.size + 2 * kAlignment - 1) / kAlignment * kAlignment;
+  variable.stride = ptx::RoundUp(variable.size + kAlignment, kAlignment);
   const std::size_t bytes = variable.stride * static_cast<std::size_t>(DeviceCount());
   variable.host = static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, bytes));
   std::memset(variable.host, 0, bytes);
@@ -198,7 +197,7 @@ using ptxrun::TheProcess;
 
 extern "C" {
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the names that nvcc's code calls.
+// The names that nvcc's code calls.
 void** __cudaRegisterFatBinary(void* wrapper) {
   auto& process = TheProcess();
   const std::lock_guard lock(process.mutex);
@@ -233,6 +232,5 @@ void __cudaRegisterVar(void** handle, char* shadow, char*, const char* name, int
   const auto found = variables.find(name);
   if (found != variables.end()) process.variables[shadow] = found->second;
 }
-// NOLINTEND(bugprone-reserved-identifier)
 
 }  // extern "C"

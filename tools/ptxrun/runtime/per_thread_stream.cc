@@ -14,7 +14,7 @@ cudaStream_t OrOwn(cudaStream_t stream) { return stream != nullptr ? stream : cu
 
 extern "C" {
 
-// NOLINTNEXTLINE(bugprone-reserved-identifier): the name that nvcc's code calls.
+// The name that nvcc's code calls.
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
                                     std::size_t shared_bytes, cudaStream_t stream) {
   return ptxrun::Launch(kernel, grid, block, arguments, shared_bytes, OrOwn(stream));

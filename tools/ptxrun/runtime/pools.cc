@@ -12,7 +12,7 @@ namespace ptxrun {
 namespace {
 
 Pool& DefaultPool(int device) {
-  static std::array<Pool, kMaxDevices> pools;
+  static std::array<Pool, ptx::kMaxDevices> pools;
   Pool& pool = pools[static_cast<std::size_t>(device)];
   pool.device = device;
   return pool;

@@ -20,7 +20,7 @@ ptx::Options OptionsFromEnvironment() {
   options.stats = EnvironmentNumber("PTXRUN_STATS", 0) != 0;
   options.window = std::max(1, EnvironmentNumber("PTXRUN_BLOCKS", 3));
   // 64 bits, unlike the others.
-  if (const char* limit = std::getenv("PTXRUN_LIMIT"))
+  if (const char* limit = Environment("PTXRUN_LIMIT"))
     options.limit = std::strtoull(limit, nullptr, 0);
   return options;
 }
@@ -58,9 +58,9 @@ void PrintSummary(const Process& process, std::size_t notes) {
 }  // namespace
 
 Process::Process()
-    : verbose(std::getenv("PTXRUN_V") != nullptr),
-      no_abort(std::getenv("PTXRUN_NOABORT") != nullptr) {
-  ptx::device_count = std::clamp(EnvironmentNumber("PTXRUN_DEVICES", 1), 1, kMaxDevices);
+    : verbose(Environment("PTXRUN_V") != nullptr),
+      no_abort(Environment("PTXRUN_NOABORT") != nullptr) {
+  ptx::device_count = std::clamp(EnvironmentNumber("PTXRUN_DEVICES", 1), 1, ptx::kMaxDevices);
   for (int number = 0; number < ptx::device_count; ++number) {
     auto device = std::make_unique<ptx::Machine>();
     device->device = number;
@@ -76,7 +76,7 @@ Process::~Process() {
     if (device->options.stats) PrintHistogram(*device);
     notes += device->notes.size();
   }
-  if (std::getenv("PTXRUN_SUMMARY") != nullptr) PrintSummary(*this, notes);
+  if (Environment("PTXRUN_SUMMARY") != nullptr) PrintSummary(*this, notes);
   if (notes > 0 && !no_abort) Quit(kExitNotes);
 }
 
@@ -102,8 +102,12 @@ cudaError_t Record(cudaError_t error) {
   return error;
 }
 
+const char* Environment(const char* name) {
+  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no thread of ours sets any
+}
+
 int EnvironmentNumber(const char* name, int otherwise) {
-  const char* text = std::getenv(name);
+  const char* text = Environment(name);
   return text != nullptr && *text != '\0' ? std::atoi(text) : otherwise;
 }
 

@@ -1,4 +1,4 @@
-// What all calls of one process share: devices, loaded modules, allocations, streams and captures,
+// What all calls of one process share: devices, loaded modules, allocations, streams, captures,
 // and what the environment asked for. And the little that each host thread has of its own.
 #pragma once
 
@@ -18,13 +18,12 @@
 #include <vector>
 
 #include "tools/ptxrun/machine/machine.h"
+#include "tools/ptxrun/ptx/module.h"
 
 namespace ptxrun {
 
 struct Capture;
 struct Stream;
-
-using ptx::kMaxDevices;
 
 // What the program's exit status says once ptxrun has ended it. Documented in README.md.
 enum ExitStatus : int {
@@ -40,7 +39,7 @@ struct Allocation {
   bool host;  // within reach of every device
 };
 
-// Freed blocks rest here before the C library has them back, so that a late use meets a range that
+// Freed blocks rest here before the C library has them back: a late use then meets a range that
 // belongs to nobody instead of the next allocation.
 struct Quarantine {
   std::deque<std::pair<void*, std::size_t>> blocks;
@@ -65,7 +64,7 @@ struct Process {
   std::unordered_map<const void*, ptx::Symbol*> variables;
 
   std::map<void*, Allocation> allocations;
-  std::array<std::size_t, kMaxDevices> live_bytes = {};
+  std::array<std::size_t, ptx::kMaxDevices> live_bytes = {};
   Quarantine quarantine;
 
   std::set<Stream*> streams;
@@ -100,6 +99,9 @@ bool IsDevice(int device);
 
 // Makes an error the thread's last error; returns it.
 cudaError_t Record(cudaError_t error);
+
+// The value of an environment variable; null where it is missing.
+const char* Environment(const char* name);
 
 // The number in an environment variable, or `otherwise` where it is missing or empty.
 int EnvironmentNumber(const char* name, int otherwise);

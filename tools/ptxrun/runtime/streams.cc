@@ -25,7 +25,7 @@ Stream* FindStream(cudaStream_t handle) {
   Process& process = TheProcess();
   const std::lock_guard lock(process.mutex);
   auto* stream = reinterpret_cast<Stream*>(handle);
-  if (process.streams.count(stream) != 0) return stream;
+  if (process.streams.contains(stream)) return stream;
   Complain("use of a stream that does not exist (destroyed?) %p", static_cast<void*>(stream));
   return nullptr;
 }

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "kernels/cuda_launch.cuh"
+#include "kernels/cuda_pack.cuh"
 #include "kernels/sums.h"
 
 namespace slimgrad::kernels::cuda {
@@ -55,6 +55,43 @@ __device__ T BlockLaneSum(std::size_t n, const Member& member) {
     __syncthreads();
   }
   return total;
+}
+
+// A row is 16 threads, half a warp, that hold the 64 lanes of a run, four neighbours each: what
+// they read of fp32 in memory at a time is 16 bytes each. For runs that are many, and in memory.
+inline constexpr unsigned kRowThreads = 16;
+
+template <class T>
+struct RowLanes {
+  T at[4] = {};  // lanes 4t ... 4t + 3, of thread t of the row
+
+  // The sum, to the first thread of the row. Whole rows call it.
+  __device__ T Join() const {
+    const unsigned mask = 0xFFFFU << (threadIdx.x & kRowThreads);
+    T sums[4] = {at[0], at[1], at[2], at[3]};
+    for (unsigned width = kRowThreads / 2; width > 0; width /= 2)
+      for (T& sum : sums) sum += __shfl_down_sync(mask, sum, width, kRowThreads);
+    return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+  }
+};
+
+// Calls add(k, value) for what this thread of a row has of members 0 ... n - 1 of a run, in order;
+// k is the lane within RowLanes::at. load.template operator()<kWidth>(i) returns members i ...
+// i + kWidth - 1 as a Pack: four where kPacked, else one.
+template <bool kPacked, class Load, class Add>
+__device__ void ForRow(std::uint32_t n, const Load& load, const Add& add) {
+  std::uint32_t i = threadIdx.x % kRowThreads * 4;
+#pragma unroll 4
+  for (; i + 4 <= n; i += kSumLanes) {
+    if constexpr (kPacked) {
+      const auto members = load.template operator()<4>(i);
+      for (int k = 0; k < 4; ++k) add(k, members.at[k]);
+    } else {
+      for (int k = 0; k < 4; ++k) add(k, load.template operator()<1>(i + k).at[0]);
+    }
+  }
+  for (int k = 0; k < 4; ++k)
+    if (i + k < n) add(k, load.template operator()<1>(i + k).at[0]);
 }
 
 }  // namespace slimgrad::kernels::cuda

@@ -1,6 +1,7 @@
 #include "kernels/sums.h"
 
 #include "tests/kernels/inputs.h"
+#include "tests/kernels/subject.h"
 
 namespace slimgrad::kernels {
 namespace {
@@ -10,19 +11,20 @@ const Backend kBackend;
 TEST(SumsTest, Literals) {
   const std::vector<float> x = {1, 2, -3};
   const std::vector<float> y = {4, -5, 6};
-  EXPECT_EQ(SumSquares(kBackend, x), 14.0);
-  EXPECT_EQ(Dot(kBackend, x, y), -24.0);
-  EXPECT_EQ(SumSquaredDifferences(kBackend, x, y), 9.0 + 49.0 + 81.0);
-  EXPECT_TRUE(SameDouble(SumSquares(kBackend, {}), 0.0));
-  EXPECT_TRUE(SameDouble(Dot(kBackend, std::vector<float>{-0.0F}, std::vector<float>{1}), 0.0));
+  EXPECT_EQ(subject::SumSquares(kBackend, x), 14.0);
+  EXPECT_EQ(subject::Dot(kBackend, x, y), -24.0);
+  EXPECT_EQ(subject::SumSquaredDifferences(kBackend, x, y), 9.0 + 49.0 + 81.0);
+  EXPECT_TRUE(SameDouble(subject::SumSquares(kBackend, {}), 0.0));
+  EXPECT_TRUE(
+      SameDouble(subject::Dot(kBackend, std::vector<float>{-0.0F}, std::vector<float>{1}), 0.0));
 }
 
 TEST(SumsTest, NeitherOverflowsNorVanishes) {
   const std::vector<float> huge(5000, 3e38F);
   const std::vector<float> minus(5000, -3e38F);
-  EXPECT_NEAR(SumSquares(kBackend, huge) / (5000 * 9e76), 1.0, 1e-6);
-  EXPECT_NEAR(SumSquaredDifferences(kBackend, huge, minus) / (5000 * 36e76), 1.0, 1e-6);
-  EXPECT_GT(SumSquares(kBackend, std::vector<float>{1e-45F}), 0.0);
+  EXPECT_NEAR(subject::SumSquares(kBackend, huge) / (5000 * 9e76), 1.0, 1e-6);
+  EXPECT_NEAR(subject::SumSquaredDifferences(kBackend, huge, minus) / (5000 * 36e76), 1.0, 1e-6);
+  EXPECT_GT(subject::SumSquares(kBackend, std::vector<float>{1e-45F}), 0.0);
 }
 
 // Dot of a vector with 2^53 first and 1 at `ones`: which ones survive tells the shape. 2^53 + 1
@@ -32,7 +34,7 @@ double ShapeProbe(std::size_t n, const std::vector<std::size_t>& ones) {
   x[0] = 0x1p27F;
   y[0] = 0x1p26F;
   for (std::size_t i : ones) x[i] = 1.0F;
-  const double sum = Dot(kBackend, x, y);
+  const double sum = subject::Dot(kBackend, x, y);
   EXPECT_TRUE(SameDouble(sum, ref::Dot(kBackend, x, y)));
   return sum - 0x1p53;
 }
@@ -56,16 +58,17 @@ TEST(SumsTest, RunsOf4096AreAddedInOrder) {
 
 // Longer than what the kernel holds of runs' sums at a time.
 TEST(SumsTest, RunsAreAddedInOrderBeyondTheFirstBatch) {
-  const std::size_t n = 1025 * 4096 + 5;
-  EXPECT_EQ(ShapeProbe(n, {1024 * 4096, 1025 * 4096}), 0.0);
-  EXPECT_EQ(ShapeProbe(n, {1024 * 4096, 1024 * 4096 + 1}), 2.0);
+  const std::size_t batch = SubjectStream() != nullptr ? 8192 : 1024;
+  const std::size_t n = (batch + 1) * 4096 + 5;
+  EXPECT_EQ(ShapeProbe(n, {batch * 4096, (batch + 1) * 4096}), 0.0);
+  EXPECT_EQ(ShapeProbe(n, {batch * 4096, batch * 4096 + 1}), 2.0);
 }
 
 void ExpectRefAgrees(In x, const Backend& backend = kBackend) {
   const std::vector<float> y = MakeInput(Pattern::kNormal, x.size(), 9);
-  EXPECT_TRUE(SameDouble(cpu::SumSquares(backend, x), ref::SumSquares(kBackend, x)));
-  EXPECT_TRUE(SameDouble(cpu::Dot(backend, x, y), ref::Dot(kBackend, x, y)));
-  EXPECT_TRUE(SameDouble(cpu::SumSquaredDifferences(backend, x, y),
+  EXPECT_TRUE(SameDouble(subject::SumSquares(backend, x), ref::SumSquares(kBackend, x)));
+  EXPECT_TRUE(SameDouble(subject::Dot(backend, x, y), ref::Dot(kBackend, x, y)));
+  EXPECT_TRUE(SameDouble(subject::SumSquaredDifferences(backend, x, y),
                          ref::SumSquaredDifferences(kBackend, x, y)));
 }
 
@@ -81,8 +84,8 @@ TEST(SumsTest, ThreadsChangeNothing) {
 
 TEST(SumsDeathTest, MistakesOfTheCallerStop) {
   const std::vector<float> x(3), y(4);
-  EXPECT_DEATH(Dot(kBackend, x, y), "check failed");
-  EXPECT_DEATH(SumSquaredDifferences(kBackend, x, y), "check failed");
+  EXPECT_DEATH(subject::Dot(kBackend, x, y), "check failed");
+  EXPECT_DEATH(subject::SumSquaredDifferences(kBackend, x, y), "check failed");
 }
 
 }  // namespace

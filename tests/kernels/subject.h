@@ -39,6 +39,9 @@ namespace slimgrad::kernels {
 // The stream that subject:: runs on, or null for the CPU. Set by main.
 CudaStream*& SubjectStream();
 
+// Where ptxrun stands in for a GPU, a case of many millions of elements takes too long.
+inline bool OnCuda() { return SubjectStream() != nullptr; }
+
 // One call's arguments on the device.
 class Staging {
  public:
@@ -123,9 +126,10 @@ struct Subject<R(const Backend&, Parameters...)> {
     CudaStream* const stream = SubjectStream();
     if (stream == nullptr) return function(backend, arguments...);
     Staging staging(*stream);
+    Backend cuda = stream->backend();
+    cuda.only_if = staging(const_cast<std::uint64_t*>(backend.only_if));
     // In braces: in this order.
-    const std::tuple<const Backend&, Parameters...> on_device = {stream->backend(),
-                                                                 staging(arguments)...};
+    const std::tuple<const Backend&, Parameters...> on_device = {cuda, staging(arguments)...};
     return Call(staging, on_device);
   }
 

@@ -31,3 +31,22 @@ constexpr std::size_t SampleBlockBegin(std::size_t n, std::size_t block) {
 }
 
 }  // namespace slimgrad::kernels::cpu
+
+// The same on GPUs: single elements, which cost as much as lines where all are asked for at once.
+namespace slimgrad::kernels::cuda {
+
+// Up to so many elements one block does all, without a sample.
+inline constexpr std::size_t kDirectElements = std::size_t{1} << 14;
+
+inline constexpr std::size_t kSample = std::size_t{1} << 12;
+
+// The element of number s, somewhere in its even share of the n elements.
+constexpr std::size_t SamplePlace(std::size_t n, std::size_t s) {
+  const std::size_t begin = s * n / kSample;
+  const std::size_t share = (s + 1) * n / kSample - begin;
+  std::uint64_t hash = (s + 1) * 0x9E3779B97F4A7C15U;
+  hash = (hash ^ hash >> 29) * 0xBF58476D1CE4E5B9U;
+  return begin + ((hash >> 32) * share >> 32);
+}
+
+}  // namespace slimgrad::kernels::cuda

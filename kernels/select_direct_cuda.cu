@@ -1,0 +1,96 @@
+// Top-k of short tensors, by one block in one kernel: all keys are in its registers.
+//
+// Bytes an element that must be moved and that are: 4, with feedback 12, and 8 for each of the k.
+#include "kernels/cuda_saturate.cuh"
+#include "kernels/cuda_select.cuh"
+#include "kernels/select_sample.h"
+
+namespace slimgrad::kernels::cuda {
+namespace {
+
+constexpr unsigned kBlock = 1024;
+constexpr unsigned kWarps = kBlock / kWarp;
+constexpr int kRounds = static_cast<int>(kDirectElements / kBlock);
+static_assert(kRounds * kWarps <= kBlock);
+
+__device__ std::size_t PlaceOf(int round) { return round * kBlock + threadIdx.x; }
+
+// A thread's elements, kBlock apart: p = residual + x, if there is a residual.
+struct Column {
+  float at[kRounds];
+  std::uint32_t valid;
+};
+__device__ Column LoadColumn(const float* x, const float* residual, std::size_t n) {
+  Column column = {};
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
+    const std::size_t i = PlaceOf(r);
+    if (i >= n) continue;
+    column.at[r] = residual == nullptr ? x[i] : AddSaturating(residual[i], x[i]);
+    column.valid |= 1U << r;
+  }
+  return column;
+}
+
+// Counts of what the cut takes in the lower half, of its ties in the upper one: no more than
+// kDirectElements each.
+__device__ std::uint32_t CountOf(std::uint32_t above, std::uint32_t ties) {
+  return __popc(above) | static_cast<std::uint32_t>(__popc(ties)) << 16;
+}
+
+__device__ void WriteColumn(const Column& column, const Cut& cut, float* residual,
+                            const Selected& selected) {
+  __shared__ std::uint32_t counts[kBlock];  // before each round of each warp
+  const auto ballots = [&](int r, auto use) {
+    const Key key = KeyOf(column.at[r]);
+    const bool valid = (column.valid >> r & 1U) != 0;
+    const bool above = valid && cut.Takes(key);
+    const bool tie = valid && cut.Ties(key);
+    use(above, tie, __ballot_sync(~0U, above), __ballot_sync(~0U, tie));
+  };
+  counts[threadIdx.x] = 0;
+  __syncthreads();
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r)
+    ballots(r, [&](bool, bool, std::uint32_t above, std::uint32_t ties) {
+      if (Lane() == 0) counts[r * kWarps + WarpOfBlock()] = CountOf(above, ties);
+    });
+  __syncthreads();
+  const std::uint32_t before = BlockSum<kBlock>(counts[threadIdx.x]).before;
+  counts[threadIdx.x] = before;
+  __syncthreads();
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r)
+    ballots(r, [&](bool above, bool tie, std::uint32_t all_above, std::uint32_t all_ties) {
+      const std::uint32_t place = counts[r * kWarps + WarpOfBlock()] +
+                                  CountOf(all_above & LanesBelow(), all_ties & LanesBelow());
+      const std::uint32_t ties_before = place >> 16;
+      const bool taken = above || (tie && ties_before < cut.ties);
+      const std::size_t i = PlaceOf(r);
+      if (residual != nullptr && (column.valid >> r & 1U) != 0)
+        residual[i] = taken ? 0.0F : column.at[r];
+      if (taken)
+        selected.Put((place & 0xFFFFU) + min(std::uint64_t{ties_before}, cut.ties), i,
+                     column.at[r]);
+    });
+}
+
+__global__ void __launch_bounds__(kBlock)
+    DirectKernel(Guard guard, const float* x, float* residual, std::size_t n, Selected selected) {
+  if (guard.Closed()) return;
+  const Column column = LoadColumn(x, residual, n);
+  Key keys[kRounds];
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) keys[r] = KeyOf(column.at[r]);
+  const Ranked last = SelectInBlock<kBlock>(keys, column.valid, selected.room);
+  WriteColumn(column, {last.key + 1, selected.room - last.larger}, residual, selected);
+}
+
+}  // namespace
+
+void SelectDirectly(const Backend& backend, const float* x, float* residual, std::size_t n,
+                    const Selected& selected) {
+  Launch(backend, "top-k of a short tensor", 1, kBlock, DirectKernel, x, residual, n, selected);
+}
+
+}  // namespace slimgrad::kernels::cuda

@@ -104,6 +104,8 @@ void ExpectExactOperations(const std::vector<T>& x, const std::vector<T>& y) {
   ExpectSameAsOnHost(ToIntegers(), x, y);
   ExpectSameAsOnHost(Remainder(), x, y);
   ExpectSameAsOnHost(Pick(), x, y);
+  ExpectSameAsOnHost(CompareAll(), x, y);
+  ExpectSameAsOnHost(CompareAll(), x, x);
 }
 
 TEST(Float, ExactOperations) {

@@ -121,6 +121,23 @@ TEST(Integer, SixtyFourBitFunctions) {
       y);
 }
 
+TEST(Integer, ComparisonsOfEveryWidth) {
+  const auto x = RandomInts(500, 5, 10);
+  const auto y = RandomInts(500, 5, 11);
+  const auto compare = [&]<class T>(T middle) {
+    std::vector<T> a, b;
+    for (const int value : x) a.push_back(static_cast<T>(middle + value - 2));
+    for (const int value : y) b.push_back(static_cast<T>(middle + value - 2));
+    ExpectSameAsOnHost(CompareAll(), a, b);
+  };
+  compare(std::int16_t{0});
+  compare(std::uint16_t{0});
+  compare(std::int32_t{0});
+  compare(std::uint32_t{0});
+  compare(std::int64_t{0});
+  compare(std::uint64_t{0});
+}
+
 // The sum of f(byte of a, byte of b), each put back in its place.
 template <class Function>
 unsigned EachByte(unsigned a, unsigned b, Function function) {

@@ -63,6 +63,15 @@ void ExpectSameAsOnHost(Function function, const std::vector<T>&... inputs) {
   ExpectSame(function, function, inputs...);
 }
 
+// All comparisons of two values, a bit each.
+struct CompareAll {
+  template <class T>
+  __host__ __device__ int operator()(T x, T y) const {
+    return (x < y ? 1 : 0) + (x <= y ? 2 : 0) + (x > y ? 4 : 0) + (x >= y ? 8 : 0) +
+           (x == y ? 16 : 0) + (x != y ? 32 : 0);
+  }
+};
+
 // Units in the last place between two floats; 0 between NaNs.
 inline std::int64_t UlpsBetween(float a, float b) {
   if (IsSame(a, b)) return 0;

@@ -179,6 +179,8 @@ Status WriteFilesAtomically(const fs::path& folder,
   }
   std::error_code error;
   if (fs::is_directory(folder, error)) return WriteIntoFolder(folder, files);
+  if (fs::exists(fs::status(folder, error)))
+    return IoError(folder.string() + ": expected a folder, or nothing yet, found a file");
   return WriteNewFolder(folder, files);
 }
 

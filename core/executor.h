@@ -23,7 +23,7 @@ class Executor {
         const_cast<void*>(static_cast<const void*>(&task)));
   }
 
-  // How many tasks may run at once; a hint for how finely to cut.
+  // How many tasks may run at once, at least 1; a hint for how finely to cut.
   virtual int concurrency() const = 0;
 
  protected:
@@ -35,8 +35,10 @@ class Executor {
 Executor& InlineExecutor();
 
 // A pool: the calling thread and `threads` - 1 of its own, which live as long as the executor and
-// sleep between calls. Many threads may call at once; a task that calls ParallelFor itself runs
-// those tasks inline.
+// sleep between calls. Where the system starts fewer there are fewer: concurrency() says how many.
+//
+// Many threads may call at once. A task, unless it is the only one, that calls ParallelFor of this
+// pool or of another runs those tasks inline: a worker never waits, so pools may call each other.
 class PoolExecutor final : public Executor {
  public:
   explicit PoolExecutor(int threads);  // at least 1 (CHECKed)
@@ -47,7 +49,7 @@ class PoolExecutor final : public Executor {
   void Run(std::size_t tasks, TaskFunction task, void* context) override;
 
   struct Pool;
-  std::unique_ptr<Pool> pool_;  // null for one thread
+  std::unique_ptr<Pool> pool_;  // null without threads of its own
 };
 
 }  // namespace slimgrad

@@ -13,24 +13,44 @@
 
 namespace slimgrad::kernels::cuda {
 
-// Sum of member(0) ... member(n - 1), n <= kSumBlock, to all threads of the warp. T is float or
-// double, what member returns. Whole warps call it. Never -0, since lanes start at +0; so a lane
-// without members changes nothing.
-template <class T, class Member>
-__device__ T WarpRunSum(std::uint32_t n, const Member& member) {
-  const std::uint32_t lane = threadIdx.x % kWarp;
-  T low = 0;
-  T high = 0;
-  std::uint32_t i = lane;
+// The tree, to all threads of a group; `low` and `high` are a thread's lanes t and t + 32. A group
+// is 1, 2, 4 ... or 32 neighbours; one of fewer than 32 for runs of no more members than threads.
+// Whole warps call it. Lanes start at +0, so no sum is -0, and a lane without members changes
+// nothing.
+template <class T>
+__device__ T JoinGroup(unsigned group, T low, T high) {
+  T sum = low + high;
+  for (unsigned width = group / 2; width > 0; width /= 2)
+    sum += __shfl_down_sync(~0U, sum, width, group);
+  return __shfl_sync(~0U, sum, 0, group);
+}
+
+// Calls add(half, i) for the members i of a run that this thread of a group adds up, in order: to
+// its low lane for half = 0, to its high one for 1.
+template <class Add>
+__device__ void ForGroup(unsigned group, std::uint32_t n, const Add& add) {
+  std::uint32_t i = threadIdx.x % group;
 #pragma unroll 4
   for (; i + kWarp < n; i += kSumLanes) {
-    low += member(i);
-    high += member(i + kWarp);
+    add(0, i);
+    add(1, i + kWarp);
   }
-  if (i < n) low += member(i);
-  T sum = low + high;
-  for (unsigned width = kWarp / 2; width > 0; width /= 2) sum += __shfl_down_sync(~0U, sum, width);
-  return __shfl_sync(~0U, sum, 0);
+  if (i < n) add(0, i);
+}
+
+// Sum of member(0) ... member(n - 1), n <= kSumBlock, to all threads of the group. T is float or
+// double, what member returns. Whole warps call it; groups' runs may differ.
+template <class T, class Member>
+__device__ T GroupRunSum(unsigned group, std::uint32_t n, const Member& member) {
+  T lanes[2] = {0, 0};
+  ForGroup(group, n, [&](int half, std::uint32_t i) { lanes[half] += member(i); });
+  return JoinGroup(group, lanes[0], lanes[1]);
+}
+
+// The same of a warp.
+template <class T, class Member>
+__device__ T WarpRunSum(std::uint32_t n, const Member& member) {
+  return GroupRunSum<T>(kWarp, n, member);
 }
 
 // Sum of member(0) ... member(n - 1), any n, to all threads of the block: a warp takes a run. Whole

@@ -2,6 +2,7 @@
 
 #include "kernels/elementwise.h"
 #include "tests/kernels/inputs.h"
+#include "tests/kernels/subject.h"
 
 namespace slimgrad::kernels {
 namespace {
@@ -40,13 +41,13 @@ ScaledSign RunScaledSign(Function function, In x, std::size_t block,
 
 std::vector<float> DecodeOneBit(const OneBit& code, std::size_t n, std::size_t block) {
   std::vector<float> y(n);
-  OneBitDecodeAdd(kBackend, code.bits, code.positive, code.negative, block, 1.0F, y);
+  subject::OneBitDecodeAdd(kBackend, code.bits, code.positive, code.negative, block, 1.0F, y);
   return y;
 }
 
 TEST(SignTest, OneBitLiterals) {
   const std::vector<float> x = {1.0F, -2.0F, 3.0F, -0.0F, 0.0F, -4.0F, 1.0F, 1.0F, -1.0F};
-  const OneBit code = RunOneBit(OneBitEncode, x, 5);
+  const OneBit code = RunOneBit(subject::OneBitEncode, x, 5);
   EXPECT_EQ(code.bits, (std::vector<std::uint8_t>{0b11011101, 0}));
   EXPECT_EQ(code.positive, (std::vector<float>{1.0F, 1.0F}));  // (1 + 3 - 0 + 0) / 4, (1 + 1) / 2
   EXPECT_EQ(code.negative, (std::vector<float>{-2.0F, -2.5F}));
@@ -54,31 +55,32 @@ TEST(SignTest, OneBitLiterals) {
 }
 
 TEST(SignTest, BlocksOfOneSignHaveAZeroForTheOther) {
-  const OneBit up = RunOneBit(OneBitEncode, std::vector<float>{1, 3}, 2);
+  const OneBit up = RunOneBit(subject::OneBitEncode, std::vector<float>{1, 3}, 2);
   EXPECT_TRUE(SameBits(up.negative, {0.0F}));
   EXPECT_TRUE(SameBits(up.positive, {2.0F}));
-  const OneBit down = RunOneBit(OneBitEncode, std::vector<float>{-1, -3}, 2);
+  const OneBit down = RunOneBit(subject::OneBitEncode, std::vector<float>{-1, -3}, 2);
   EXPECT_TRUE(SameBits(down.positive, {0.0F}));
   EXPECT_TRUE(SameBits(down.negative, {-2.0F}));
 }
 
 TEST(SignTest, ScaledSignLiterals) {
   const std::vector<float> x = {1.0F, 0.1F};
-  const ScaledSign code = RunScaledSign(ScaledSignEncode, x, 2);
+  const ScaledSign code = RunScaledSign(subject::ScaledSignEncode, x, 2);
   EXPECT_EQ(code.bits, std::vector<std::uint8_t>{3});
   EXPECT_EQ(code.scale, std::vector<float>{0.55F});
   std::vector<float> y = {10.0F, 10.0F, 10.0F};
-  ScaledSignDecodeAdd(kBackend, std::vector<std::uint8_t>{0b101}, std::vector<float>{2.0F, 3.0F}, 2,
-                      0.5F, y);
+  subject::ScaledSignDecodeAdd(kBackend, std::vector<std::uint8_t>{0b101},
+                               std::vector<float>{2.0F, 3.0F}, 2, 0.5F, y);
   EXPECT_EQ(y, (std::vector<float>{11.0F, 9.0F, 11.5F}));
 }
 
 TEST(SignTest, MeansOfHugeValuesAreWidened) {
   const std::vector<float> x(300, -3e38F);
-  EXPECT_EQ(RunOneBit(OneBitEncode, x, 300).negative, std::vector<float>{-3e38F});
-  EXPECT_EQ(RunScaledSign(ScaledSignEncode, x, 300).scale, std::vector<float>{3e38F});
-  EXPECT_EQ(RunScaledSign(ScaledSignEncode, std::vector<float>(5000, kMaxFloat), 5000).scale,
-            std::vector<float>{kMaxFloat});
+  EXPECT_EQ(RunOneBit(subject::OneBitEncode, x, 300).negative, std::vector<float>{-3e38F});
+  EXPECT_EQ(RunScaledSign(subject::ScaledSignEncode, x, 300).scale, std::vector<float>{3e38F});
+  EXPECT_EQ(
+      RunScaledSign(subject::ScaledSignEncode, std::vector<float>(5000, kMaxFloat), 5000).scale,
+      std::vector<float>{kMaxFloat});
 }
 
 // 2^24 + 1 rounds to 2^24: which ones survive tells the shape of the sum.
@@ -87,8 +89,8 @@ TEST(SignTest, MeansHaveTheShapeOfLaneSums) {
     std::vector<float> x(n, 0.0F);
     x[0] = 0x1p24F;
     for (std::size_t i : ones) x[i] = 1.0F;
-    const float scale = RunScaledSign(ScaledSignEncode, x, n).scale[0];
-    EXPECT_EQ(RunOneBit(OneBitEncode, x, n).positive[0], scale);
+    const float scale = RunScaledSign(subject::ScaledSignEncode, x, n).scale[0];
+    EXPECT_EQ(RunOneBit(subject::OneBitEncode, x, n).positive[0], scale);
     return scale * static_cast<float>(n) - 0x1p24F;  // n is a power of two: exact
   };
   EXPECT_EQ(probe(256, {64, 192}), 0.0F);
@@ -108,7 +110,7 @@ void ExpectFeedbackAgrees(In x, std::size_t block, const Backend& backend) {
       function(b, in, Out(r), size, code...);
     };
   };
-  const OneBit one = RunOneBit(run(cpu::OneBitEncodeFeedback, residual), x, block, backend);
+  const OneBit one = RunOneBit(run(subject::OneBitEncodeFeedback, residual), x, block, backend);
   const OneBit one_expected = RunOneBit(run(ref::OneBitEncodeFeedback, expected), x, block);
   EXPECT_EQ(one.bits, one_expected.bits);
   EXPECT_TRUE(SameBits(one.positive, one_expected.positive));
@@ -116,7 +118,8 @@ void ExpectFeedbackAgrees(In x, std::size_t block, const Backend& backend) {
   EXPECT_TRUE(SameBits(residual, expected));
 
   residual = expected = ResidualFor(x);
-  const auto sign = RunScaledSign(run(cpu::ScaledSignEncodeFeedback, residual), x, block, backend);
+  const auto sign =
+      RunScaledSign(run(subject::ScaledSignEncodeFeedback, residual), x, block, backend);
   const auto sign_expected = RunScaledSign(run(ref::ScaledSignEncodeFeedback, expected), x, block);
   EXPECT_EQ(sign.bits, sign_expected.bits);
   EXPECT_TRUE(SameBits(sign.scale, sign_expected.scale));
@@ -125,39 +128,39 @@ void ExpectFeedbackAgrees(In x, std::size_t block, const Backend& backend) {
 
 void ExpectBitsAgree(In x, const Backend& backend = kBackend) {
   std::vector<std::uint8_t> bits(BitBytes(x.size()), 0xEE), expected(bits);
-  cpu::SignPack(backend, x, bits);
+  subject::SignPack(backend, x, bits);
   ref::SignPack(kBackend, x, expected);
   EXPECT_EQ(bits, expected);
   std::vector<float> y(x.size(), kNan), y_expected(y);
-  cpu::SignUnpack(backend, bits, y);
+  subject::SignUnpack(backend, bits, y);
   ref::SignUnpack(kBackend, bits, y_expected);
   EXPECT_TRUE(SameBits(y, y_expected));
 }
 
 void ExpectRefAgrees(In x, std::size_t block, const Backend& backend = kBackend) {
   ExpectFeedbackAgrees(x, block, backend);
-  const OneBit one = RunOneBit(cpu::OneBitEncode, x, block, backend);
+  const OneBit one = RunOneBit(subject::OneBitEncode, x, block, backend);
   const OneBit one_expected = RunOneBit(ref::OneBitEncode, x, block);
   EXPECT_EQ(one.bits, one_expected.bits);
   EXPECT_TRUE(SameBits(one.positive, one_expected.positive));
   EXPECT_TRUE(SameBits(one.negative, one_expected.negative));
-  const ScaledSign sign = RunScaledSign(cpu::ScaledSignEncode, x, block, backend);
+  const ScaledSign sign = RunScaledSign(subject::ScaledSignEncode, x, block, backend);
   const ScaledSign sign_expected = RunScaledSign(ref::ScaledSignEncode, x, block);
   EXPECT_EQ(sign.bits, sign_expected.bits);
   EXPECT_TRUE(SameBits(sign.scale, sign_expected.scale));
 
   std::vector<float> y = MakeInput(Pattern::kNormal, x.size(), 3);
   std::vector<float> expected = y;
-  cpu::OneBitDecodeAdd(backend, one.bits, one.positive, one.negative, block, 0.3F, y);
+  subject::OneBitDecodeAdd(backend, one.bits, one.positive, one.negative, block, 0.3F, y);
   ref::OneBitDecodeAdd(kBackend, one.bits, one.positive, one.negative, block, 0.3F, expected);
   EXPECT_TRUE(SameBits(y, expected));
-  cpu::ScaledSignDecodeAdd(backend, sign.bits, sign.scale, block, -0.7F, y);
+  subject::ScaledSignDecodeAdd(backend, sign.bits, sign.scale, block, -0.7F, y);
   ref::ScaledSignDecodeAdd(kBackend, sign.bits, sign.scale, block, -0.7F, expected);
   EXPECT_TRUE(SameBits(y, expected));
-  cpu::OneBitDecode(backend, one.bits, one.positive, one.negative, block, 0.3F, y);
+  subject::OneBitDecode(backend, one.bits, one.positive, one.negative, block, 0.3F, y);
   ref::OneBitDecode(kBackend, one.bits, one.positive, one.negative, block, 0.3F, expected);
   EXPECT_TRUE(SameBits(y, expected));
-  cpu::ScaledSignDecode(backend, sign.bits, sign.scale, block, -0.7F, y);
+  subject::ScaledSignDecode(backend, sign.bits, sign.scale, block, -0.7F, y);
   ref::ScaledSignDecode(kBackend, sign.bits, sign.scale, block, -0.7F, expected);
   EXPECT_TRUE(SameBits(y, expected));
 }
@@ -168,10 +171,11 @@ TEST(SignTest, EveryInputPacksAsTheReferenceDoes) {
 
 TEST(SignTest, PackLiterals) {
   std::vector<std::uint8_t> bits(2, 0xEE);
-  SignPack(kBackend, std::vector<float>{0.0F, -0.0F, -1e-45F, 1e-45F, -1, 1, 2, 3, -4, 5}, bits);
+  subject::SignPack(kBackend, std::vector<float>{0.0F, -0.0F, -1e-45F, 1e-45F, -1, 1, 2, 3, -4, 5},
+                    bits);
   EXPECT_EQ(bits, (std::vector<std::uint8_t>{0b11101011, 0b10}));
   std::vector<float> y(10, kNan);
-  SignUnpack(kBackend, bits, y);
+  subject::SignUnpack(kBackend, bits, y);
   EXPECT_EQ(y, (std::vector<float>{1, 1, -1, 1, -1, 1, 1, 1, -1, 1}));
 }
 
@@ -179,9 +183,9 @@ TEST(SignTest, DecodingOverwrites) {
   std::vector<float> y(3, kNan);
   const std::vector<std::uint8_t> bits = {0b011};
   const std::vector<float> up = {3.0F, 5.0F}, down = {-2.0F, -0.0F};
-  OneBitDecode(kBackend, bits, up, down, 2, 0.5F, y);
+  subject::OneBitDecode(kBackend, bits, up, down, 2, 0.5F, y);
   EXPECT_TRUE(SameBits(y, {1.5F, 1.5F, 0.0F}));  // 0 + 0.5 * -0
-  ScaledSignDecode(kBackend, bits, up, 2, -1.0F, y);
+  subject::ScaledSignDecode(kBackend, bits, up, 2, -1.0F, y);
   EXPECT_TRUE(SameBits(y, {-3.0F, -3.0F, 5.0F}));
 }
 
@@ -191,11 +195,11 @@ TEST(SignTest, FeedbackLiterals) {
   std::vector<std::uint8_t> bits(1);
   std::vector<float> scale(2), positive(2), negative(2);
   std::vector<float> other = residual;
-  ScaledSignEncodeFeedback(kBackend, x, residual, 2, bits, scale);
+  subject::ScaledSignEncodeFeedback(kBackend, x, residual, 2, bits, scale);
   EXPECT_EQ(bits[0], 0b0101);
   EXPECT_EQ(scale, (std::vector<float>{4.0F, 0x1.FFFFFEp126F}));
   EXPECT_EQ(residual, (std::vector<float>{-1.0F, -1.0F, 0x1.FFFFFEp126F, 0x1.FFFFFEp126F}));
-  OneBitEncodeFeedback(kBackend, x, other, 2, bits, positive, negative);
+  subject::OneBitEncodeFeedback(kBackend, x, other, 2, bits, positive, negative);
   EXPECT_EQ(positive, (std::vector<float>{3.0F, kMaxFloat}));
   EXPECT_EQ(negative, (std::vector<float>{-5.0F, -2.0F}));
   EXPECT_TRUE(SameBits(other, {0.0F, 0.0F, 0.0F, 0.0F}));
@@ -210,12 +214,12 @@ TEST(SignTest, FeedbackIsThePassesItFuses) {
       std::vector<float> passes = fused;
       const OneBit code =
           RunOneBit([&](const Backend& b, In in, std::size_t size,
-                        auto... out) { OneBitEncodeFeedback(b, in, fused, size, out...); },
+                        auto... out) { subject::OneBitEncodeFeedback(b, in, fused, size, out...); },
                     x, block);
-      AddSaturated(kBackend, x, passes);
-      const OneBit expected = RunOneBit(OneBitEncode, passes, block);
-      OneBitDecodeAdd(kBackend, expected.bits, expected.positive, expected.negative, block, -1.0F,
-                      passes);
+      subject::AddSaturated(kBackend, x, passes);
+      const OneBit expected = RunOneBit(subject::OneBitEncode, passes, block);
+      subject::OneBitDecodeAdd(kBackend, expected.bits, expected.positive, expected.negative, block,
+                               -1.0F, passes);
       EXPECT_EQ(code.bits, expected.bits);
       EXPECT_TRUE(SameBits(fused, passes));
     }
@@ -230,10 +234,10 @@ TEST(SignTest, StreamedOutputsAreTheSame) {
     ExpectBitsAgree(x, threads.backend());
     // Outputs that begin within a cache line.
     for (std::size_t block : {4096UL, 9001UL}) {
-      const ScaledSign code = RunScaledSign(cpu::ScaledSignEncode, x, block, threads.backend());
+      const ScaledSign code = RunScaledSign(subject::ScaledSignEncode, x, block, threads.backend());
       std::vector<float> y(memory.size()), expected(memory.size());
-      cpu::ScaledSignDecode(threads.backend(), code.bits, code.scale, block, 0.3F,
-                            Out(y).subspan(offset));
+      subject::ScaledSignDecode(threads.backend(), code.bits, code.scale, block, 0.3F,
+                                Out(y).subspan(offset));
       ref::ScaledSignDecode(kBackend, code.bits, code.scale, block, 0.3F,
                             Out(expected).subspan(offset));
       EXPECT_TRUE(SameBits(y, expected));
@@ -259,8 +263,8 @@ TEST(SignTest, ThreadsChangeNothing) {
   for (std::size_t block : {9001UL, kManyTasks})
     ExpectRefAgrees(MakeInput(Pattern::kNormal, kManyTasks), block, threads.backend());
   const std::vector<float> x = MakeInput(Pattern::kNormal, kManyTasks);
-  const ScaledSign one = RunScaledSign(ScaledSignEncode, x, 3);
-  const ScaledSign four = RunScaledSign(ScaledSignEncode, x, 3, threads.backend());
+  const ScaledSign one = RunScaledSign(subject::ScaledSignEncode, x, 3);
+  const ScaledSign four = RunScaledSign(subject::ScaledSignEncode, x, 3, threads.backend());
   EXPECT_EQ(one.bits, four.bits);
   EXPECT_TRUE(SameBits(one.scale, four.scale));
 }
@@ -268,7 +272,7 @@ TEST(SignTest, ThreadsChangeNothing) {
 TEST(SignTest, SpareBitsAreWrittenZeroAndNeverRead) {
   for (std::size_t n = 1; n < 16; ++n) {
     const std::vector<float> x(n, 1.0F);
-    OneBit code = RunOneBit(OneBitEncode, x, 8);
+    OneBit code = RunOneBit(subject::OneBitEncode, x, 8);
     EXPECT_EQ(code.bits.back(), n % 8 == 0 ? 0xFF : (1U << n % 8) - 1) << n;
     const std::vector<float> clean = DecodeOneBit(code, n, 8);
     if (n % 8 != 0)
@@ -281,17 +285,19 @@ TEST(SignDeathTest, MistakesOfTheCallerStop) {
   const std::vector<float> x(9);
   std::vector<std::uint8_t> bits(2), few(1);
   std::vector<float> levels(3), wrong(2);
-  EXPECT_DEATH(OneBitEncode(kBackend, x, 0, bits, levels, levels), "check failed");
-  EXPECT_DEATH(OneBitEncode(kBackend, x, 3, few, levels, levels), "check failed");
-  EXPECT_DEATH(OneBitEncode(kBackend, x, 3, bits, levels, wrong), "check failed");
-  EXPECT_DEATH(ScaledSignEncode(kBackend, x, 3, bits, wrong), "check failed");
-  EXPECT_DEATH(ScaledSignEncodeFeedback(kBackend, x, levels, 3, bits, levels), "check failed");
-  EXPECT_DEATH(OneBitEncodeFeedback(kBackend, x, levels, 3, bits, levels, levels), "check failed");
-  EXPECT_DEATH(SignPack(kBackend, x, few), "check failed");
+  EXPECT_DEATH(subject::OneBitEncode(kBackend, x, 0, bits, levels, levels), "check failed");
+  EXPECT_DEATH(subject::OneBitEncode(kBackend, x, 3, few, levels, levels), "check failed");
+  EXPECT_DEATH(subject::OneBitEncode(kBackend, x, 3, bits, levels, wrong), "check failed");
+  EXPECT_DEATH(subject::ScaledSignEncode(kBackend, x, 3, bits, wrong), "check failed");
+  EXPECT_DEATH(subject::ScaledSignEncodeFeedback(kBackend, x, levels, 3, bits, levels),
+               "check failed");
+  EXPECT_DEATH(subject::OneBitEncodeFeedback(kBackend, x, levels, 3, bits, levels, levels),
+               "check failed");
+  EXPECT_DEATH(subject::SignPack(kBackend, x, few), "check failed");
   std::vector<float> y(9);
-  EXPECT_DEATH(SignUnpack(kBackend, few, y), "check failed");
-  EXPECT_DEATH(OneBitDecode(kBackend, bits, levels, wrong, 3, 1, y), "check failed");
-  EXPECT_DEATH(ScaledSignDecode(kBackend, bits, wrong, 3, 1, y), "check failed");
+  EXPECT_DEATH(subject::SignUnpack(kBackend, few, y), "check failed");
+  EXPECT_DEATH(subject::OneBitDecode(kBackend, bits, levels, wrong, 3, 1, y), "check failed");
+  EXPECT_DEATH(subject::ScaledSignDecode(kBackend, bits, wrong, 3, 1, y), "check failed");
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+// Bytes an element, of what must be moved and of what is: SignUnpack and Decode 4.125, DecodeAdd
+// 8.125, and the levels. One pass each.
+#include "core/check.h"
+#include "kernels/cuda_sign.cuh"
+
+namespace slimgrad::kernels::cuda {
+namespace {
+
+struct UnitLevels {
+  __device__ Levels operator()(std::size_t) const { return {1, -1}; }
+};
+struct OneBitLevels {
+  const float* positive;
+  const float* negative;
+  float weight;
+  __device__ Levels operator()(std::size_t b) const {
+    return {weight * positive[b], weight * negative[b]};
+  }
+};
+struct ScaledSignLevels {
+  const float* scale;
+  float weight;
+  __device__ Levels operator()(std::size_t b) const {
+    return {weight * scale[b], weight * -scale[b]};
+  }
+};
+
+// y = 0 + level, or y + level.
+template <class LevelsAt, bool kAdd, bool kPacked>
+__global__ void DecodeKernel(Guard guard, const std::uint8_t* bits, LevelsAt levels_at,
+                             BlockSize block, float* y, std::size_t n) {
+  if (guard.Closed()) return;
+  for (std::size_t begin = std::size_t{blockIdx.x} * kTile; begin < n;
+       begin += std::size_t{gridDim.x} * kTile) {
+    const TileBlocks blocks(block, begin);
+    const std::uint8_t* tile_bits = bits + begin / 8;
+    const auto count = static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kTile}));
+    ForTile<kPacked>(count, [&]<int kWidth>(std::uint32_t i) {
+      Pack<float, kWidth> values = {};
+      if constexpr (kAdd) values = LoadPack<kWidth>(y + begin + i);
+      const std::uint32_t word = tile_bits[i / 8] >> (i % 8);
+      const auto levels = LevelsOf<kWidth>(blocks, i, levels_at);
+      for (int k = 0; k < kWidth; ++k)
+        values.at[k] += (word >> k & 1) != 0 ? levels.at[k].up : levels.at[k].down;
+      StorePack(values, y + begin + i);
+    });
+  }
+}
+
+template <bool kAdd, class LevelsAt>
+void DecodeAll(const Backend& backend, std::span<const std::uint8_t> bits, LevelsAt levels_at,
+               std::size_t block, Out y) {
+  if (y.empty()) return;
+  Launch(
+      backend, "decode signs", BlocksFor(backend, y.size(), kTile), kThreads,
+      Aligned(y.data()) ? DecodeKernel<LevelsAt, kAdd, true> : DecodeKernel<LevelsAt, kAdd, false>,
+      bits.data(), levels_at, BlockSize(block), y.data(), y.size());
+}
+
+void CheckDecode(std::span<const std::uint8_t> bits, In levels, std::size_t block, Out y) {
+  SLIMGRAD_CHECK(block > 0 && bits.size() == BitBytes(y.size()));
+  SLIMGRAD_CHECK(levels.size() == BlockCount(y.size(), block));
+}
+
+template <bool kAdd>
+void DecodeOneBit(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
+                  In negative, std::size_t block, float weight, Out y) {
+  CheckDecode(bits, positive, block, y);
+  CheckDecode(bits, negative, block, y);
+  DecodeAll<kAdd>(backend, bits, OneBitLevels{positive.data(), negative.data(), weight}, block, y);
+}
+
+template <bool kAdd>
+void DecodeScaledSign(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
+                      std::size_t block, float weight, Out y) {
+  CheckDecode(bits, scale, block, y);
+  DecodeAll<kAdd>(backend, bits, ScaledSignLevels{scale.data(), weight}, block, y);
+}
+
+}  // namespace
+
+void SignUnpack(const Backend& backend, std::span<const std::uint8_t> bits, Out y) {
+  SLIMGRAD_CHECK(bits.size() == BitBytes(y.size()));
+  DecodeAll<false>(backend, bits, UnitLevels{}, kTile, y);
+}
+
+void OneBitDecode(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
+                  In negative, std::size_t block, float weight, Out y) {
+  DecodeOneBit<false>(backend, bits, positive, negative, block, weight, y);
+}
+
+void OneBitDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
+                     In negative, std::size_t block, float weight, Out y) {
+  DecodeOneBit<true>(backend, bits, positive, negative, block, weight, y);
+}
+
+void ScaledSignDecode(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
+                      std::size_t block, float weight, Out y) {
+  DecodeScaledSign<false>(backend, bits, scale, block, weight, y);
+}
+
+void ScaledSignDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
+                         std::size_t block, float weight, Out y) {
+  DecodeScaledSign<true>(backend, bits, scale, block, weight, y);
+}
+
+}  // namespace slimgrad::kernels::cuda

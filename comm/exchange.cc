@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <set>
 
 #include <fmt/format.h>
@@ -74,8 +75,9 @@ Result<std::unique_ptr<Exchange>> Exchange::Create(Group& group, Compressor comp
 }
 
 Status Exchange::SetUp() {
-  if (options_.backend.device != Device::kCpu)
-    return Unsupported("device: expected cpu (0), this build has no other");
+  if (!group_.TakesMessagesOn(options_.backend.device))
+    return Unsupported(fmt::format("device: expected one whose memory the group moves, found {}",
+                                   static_cast<int>(options_.backend.device)));
   if (compressor_.spec().empty())
     return InvalidArgument("compressor: expected a spec, as MakeCompressor sets it, found none");
   std::set<std::string_view> names;
@@ -91,8 +93,14 @@ Status Exchange::SetUp() {
     SLIMGRAD_CHECK(plan.rounds.size() > 0);
     plans_.push_back(std::move(plan));
   }
-  Allocate();
-  return {};
+  try {
+    Allocate();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory(
+        "exchange: expected room for the states and frames of all tensors, found "
+        "too little memory");
+  }
+  return kernels::Wait(options_.backend);
 }
 
 Status Exchange::CheckPeers() {
@@ -118,6 +126,7 @@ Status Exchange::CheckPeers() {
 }
 
 void Exchange::Allocate() {
+  Memory& memory = *options_.backend.memory;
   std::size_t body = 0, combined = 0, rounds = 0, narrow = 0;
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     if (tensors_[t].dtype != DType::kF32) narrow = std::max(narrow, tensors_[t].numel());
@@ -133,13 +142,16 @@ void Exchange::Allocate() {
   for (std::size_t l = 0; l < ranks.size(); ++l) {
     Local& local = locals_[l];
     local.rank = static_cast<std::uint32_t>(ranks[l]);
-    local.frame = Buffer<std::byte>(kFrameHeaderBytes + body);
-    local.gradient = Buffer<float>(narrow);
+    local.frame = Buffer<std::byte>(kFrameHeaderBytes + body, memory);
+    local.gradient = Buffer<float>(narrow, memory);
     for (std::size_t t = 0; t < tensors_.size(); ++t)
       local.states.push_back(compressor_.Init(MakeContext(t, local)));
-    wide_averages_.emplace_back(narrow);
+    wide_averages_.emplace_back(narrow, memory);
   }
-  combined_ = Buffer<std::byte>(combined);
+  combined_ = Buffer<std::byte>(combined, memory);
+  non_finite_ = Buffer<std::uint64_t>(ranks.size() * tensors_.size(), memory);
+  found_.resize(ranks.size() * tensors_.size());
+  counters_ = Buffer<Counters>(1, memory);
   flags_ = Buffer<std::uint64_t>(2 * ranks.size());
   messages_.resize(ranks.size());
   inputs_.resize(ranks.size());
@@ -153,7 +165,7 @@ Context Exchange::MakeContext(std::size_t t, const Local& local) {
   context.backend = options_.backend;
   context.tensor = &tensors_[t];
   context.scratch = &scratch_;
-  context.counters = &counters_;
+  context.counters = counters_.data();
   context.seed = options_.seed;
   context.step = step_;
   context.rank = local.rank;
@@ -194,7 +206,6 @@ Status Exchange::Step(std::span<const std::span<const ConstView>> gradients,
                       std::span<const std::span<const View>> averages, const StepOptions& options) {
   SLIMGRAD_RETURN_IF_ERROR(CheckViews(gradients, averages));
   step_options_ = options;
-  counters_ = {};
   report_.step = step_;
   report_.skipped = false;
   report_.skip_reason.clear();
@@ -206,21 +217,40 @@ Status Exchange::Step(std::span<const std::span<const ConstView>> gradients,
   agreed_ = true;
   for (std::size_t t = 0; t < tensors_.size() && !report_.skipped; ++t)
     SLIMGRAD_RETURN_IF_ERROR(RunTensor(t, gradients, averages));
-  report_.saturated = counters_.saturated;
+  SLIMGRAD_RETURN_IF_ERROR(Finish());
   ++step_;
   for (Local& local : locals_) local.restored_step = step_;
   return {};
 }
 
+// Waits for the device, and takes from there what was counted.
+Status Exchange::Finish() {
+  SLIMGRAD_RETURN_IF_ERROR(kernels::Wait(options_.backend));
+  Counters now;
+  options_.backend.memory->Read(&now, counters_.data(), sizeof now);
+  report_.saturated = now.saturated - counted_.saturated;
+  counted_ = now;
+  return {};
+}
+
+// Reads every gradient, and then what was found of all of them at once.
+void Exchange::Look(std::span<const std::span<const ConstView>> gradients) {
+  const std::size_t count = tensors_.size();
+  for (std::size_t l = 0; l < locals_.size(); ++l)
+    for (std::size_t t = 0; t < count; ++t)
+      kernels::CountNonFinite(options_.backend, gradients[l][t],
+                              non_finite_.data() + l * count + t);
+  options_.backend.memory->Read(found_.data(), non_finite_.data(),
+                                found_.size() * sizeof(std::uint64_t));
+}
+
 // Every rank says in which step it is and, having looked, which of its tensors is not finite.
 Status Exchange::AgreeToGo(std::span<const std::span<const ConstView>> gradients, bool look) {
+  if (look) Look(gradients);
   for (std::size_t l = 0; l < locals_.size(); ++l) {
     std::uint64_t bad = kAllFinite;
-    for (std::size_t t = 0; look && t < tensors_.size() && bad == kAllFinite; ++t) {
-      std::uint64_t count = 0;
-      kernels::CountNonFinite(options_.backend, gradients[l][t], &count);
-      if (count > 0) bad = t;
-    }
+    for (std::size_t t = 0; look && t < tensors_.size() && bad == kAllFinite; ++t)
+      if (found_[l * tensors_.size() + t] > 0) bad = t;
     const std::span<std::uint64_t> flag = flags_.span().subspan(2 * l, 2);
     flag[0] = step_;
     flag[1] = bad;
@@ -263,7 +293,7 @@ Status Exchange::RunTensor(std::size_t t, std::span<const std::span<const ConstV
   if (narrow)
     for (std::size_t l = 0; l < averages.size(); ++l)
       kernels::Narrow(options_.backend, outputs_[l], averages[l][t], kernels::Overflow::kSaturate,
-                      &counters_.saturated);
+                      &counters_.data()->saturated);
   return {};
 }
 
@@ -275,7 +305,7 @@ Status Exchange::RunRound(std::size_t t, std::size_t r) {
   SLIMGRAD_RETURN_IF_ERROR(gather ? Gather(t, r) : Combine(t, r));
   const std::size_t payloads = gather ? views_.size() : 1;
   for (std::size_t l = 0; l < locals_.size(); ++l) {
-    const Inbox inbox = {std::span(views_).first(payloads), locals_[l].own};
+    const Inbox inbox = {std::span(views_).first(payloads), locals_[l].own.payload};
     const std::uint64_t begin = Now();
     SLIMGRAD_RETURN_IF_ERROR(compressor_.Receive(static_cast<int>(r), inbox, locals_[l].states[t],
                                                  MakeContext(t, locals_[l]), outputs_[l]));
@@ -286,14 +316,15 @@ Status Exchange::RunRound(std::size_t t, std::size_t r) {
 
 void Exchange::Send(std::size_t t, std::size_t r, Local& local, In x) {
   const Round& round = plans_[t].rounds[r];
-  Payload payload(FrameBody(local.frame.span()));
+  Payload payload(FrameBody(local.frame.span()), options_.backend.device);
   compressor_.Send(static_cast<int>(r), x, local.states[t], MakeContext(t, local), payload);
-  local.own = payload.view();
+  local.own.payload = payload.view();
   if (round.kind == Round::Kind::kGather) {
     SLIMGRAD_CHECK(payload.body().size() <= round.bound);
-    local.message = SealFrame(local.frame.span(), payload, InfoOf(t, r));
+    local.message = local.own.frame =
+        SealFrameOn(options_.backend, local.frame.span(), payload, InfoOf(t, r));
   } else {
-    const std::span<const Section> sections = local.own.sections();
+    const std::span<const Section> sections = local.own.payload.sections();
     SLIMGRAD_CHECK(sections.size() == 1 && sections[0].type.dtype == round.dtype &&
                    sections[0].count() == round.count);
     local.message = sections[0].bytes;
@@ -311,7 +342,8 @@ Status Exchange::Gather(std::size_t t, std::size_t r) {
                             group_.AllGather(messages_, report_.traffic.rounds[r]));
   const std::uint64_t start = Now();
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    Result<PayloadView> view = OpenFrame(all[rank], InfoOf(t, r));
+    Result<PayloadView> view = OpenFrameOn(options_.backend, all[rank], InfoOf(t, r),
+                                           locals_[0].own, plans_[t].traits.fixed_size);
     if (!view.ok()) return view.status().In(fmt::format("rank {}", rank));
     views_[rank] = *view;
   }
@@ -325,7 +357,7 @@ Status Exchange::Combine(std::size_t t, std::size_t r) {
   const std::span<std::byte> result = combined_.first(round.count * SizeOf(round.dtype));
   SLIMGRAD_RETURN_IF_ERROR(
       group_.AllCombine(round.op, round.dtype, messages_, result, report_.traffic.rounds[r]));
-  views_[0] = PayloadView::Single(locals_[0].own.sections()[0].type, result);
+  views_[0] = PayloadView::Single(locals_[0].own.payload.sections()[0].type, result);
   return {};
 }
 

@@ -29,6 +29,9 @@ class Group {
 
   virtual int size() const = 0;
 
+  // Whether messages may lie in a device's memory. The host's is taken always, by AllGather.
+  virtual bool TakesMessagesOn(Device device) const { return device == Device::kCpu; }
+
   // The ranks of this object, ascending; never empty.
   virtual std::span<const int> local_ranks() const = 0;
 

@@ -11,10 +11,13 @@ namespace slimgrad {
 
 class LockStepGroup final : public Group {
  public:
-  // size >= 1 (CHECKed).
+  // size >= 1 (CHECKed). Combined messages lie in the backend's memory.
   explicit LockStepGroup(int size, Backend backend = {});
 
   int size() const override { return static_cast<int>(ranks_.size()); }
+  bool TakesMessagesOn(Device device) const override {
+    return device == Device::kCpu || device == backend_.device;
+  }
   std::span<const int> local_ranks() const override { return ranks_; }
   Result<std::span<const Bytes>> AllGather(std::span<const Bytes> mine,
                                            TrafficRow& traffic) override;

@@ -33,7 +33,8 @@ class ErrorFeedback {
   State Init(const Context& context) const {
     const Result<Plan> plan = inner_.MakePlan(*context.tensor);
     SLIMGRAD_CHECK(plan.ok());  // the driver has asked before
-    return {Buffer<float>(context.tensor->numel()), inner_.Init(context), plan->rounds.size()};
+    return {Buffer<float>(context.tensor->numel(), *context.backend.memory), inner_.Init(context),
+            plan->rounds.size()};
   }
 
   void Send(int round, In x, State& state, const Context& context, Payload& payload) const {
@@ -64,6 +65,10 @@ SLIMGRAD_METHOD(error_feedback) {
             // grows without bound.
             if (a.inner().spec().find("error_feedback(") != std::string::npos)
               return InvalidArgument("error_feedback: expected no other one within, found " +
+                                     a.inner().spec());
+            // What was lost of an infinity is infinite, and stays so.
+            if (a.inner().spec().find("overflow=inf") != std::string::npos)
+              return InvalidArgument("error_feedback: expected overflow=saturate within, found " +
                                      a.inner().spec());
             return Compressor(ErrorFeedback(a.inner()));
           }};

@@ -48,8 +48,9 @@ class PowerSgd {
 
   State Init(const Context& context) const {
     const Shape s = ShapeOf(*context.tensor);
-    State state = {s, Buffer<float>(s.cols * s.rank), Buffer<float>(s.rows * s.rank),
-                   Buffer<float>(s.cols * s.rank)};
+    Memory& memory = *context.backend.memory;
+    State state = {s, Buffer<float>(s.cols * s.rank, memory),
+                   Buffer<float>(s.rows * s.rank, memory), Buffer<float>(s.cols * s.rank, memory)};
     // All columns of zeros are replaced by random directions, the same on every rank.
     kernels::Orthonormalize(context.backend, *context.scratch, s.cols, s.rank,
                             context.SharedKey("power_sgd.start"), state.warm.span());

@@ -35,9 +35,9 @@ std::span<std::byte> FrameBody(std::span<std::byte> memory);
 std::span<const std::byte> SealFrame(std::span<std::byte> memory, const Payload& payload,
                                      const FrameInfo& info);
 
-// The same for a frame in a device's memory: what is to be written at which place around the sections
-// of `payload`, which lie in `frame`, its whole memory. kernels/stamps.h writes it. The checksum is 0,
-// which only devices take from each other: hashing is for the host.
+// The same for a frame in a device's memory: what is to be written at which place around the
+// sections of `payload`, which lie in `frame`, its whole memory. kernels/stamps.h writes it. The
+// checksum is 0, which only devices take from each other: hashing is for the host.
 Stamps FrameStamps(const PayloadView& payload, std::span<const std::byte> frame,
                    const FrameInfo& info);
 

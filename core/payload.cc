@@ -40,6 +40,13 @@ Status CheckHeader(const SectionHeader& header, std::size_t room) {
   return {};
 }
 
+Status CheckPadding(std::span<const std::byte> padding, const Memory& memory) {
+  if (memory.device() != Device::kCpu) return {};
+  for (std::byte byte : padding)
+    if (byte != std::byte{0}) return Corrupt("section padding: expected zeros, found another byte");
+  return {};
+}
+
 }  // namespace
 
 std::string_view NameOf(Tag tag) {
@@ -54,7 +61,7 @@ std::string_view NameOf(Tag tag) {
   return "?";
 }
 
-Result<PayloadView> PayloadView::Parse(std::span<const std::byte> body) {
+Result<PayloadView> PayloadView::Parse(std::span<const std::byte> body, Memory& memory) {
   SLIMGRAD_CHECK(Aligned(body.data()));
   PayloadView view;
   while (!body.empty()) {
@@ -62,7 +69,7 @@ Result<PayloadView> PayloadView::Parse(std::span<const std::byte> body) {
     SectionHeader header;
     if (body.size() < sizeof header)
       return Corrupt("section header: expected 16 bytes, found " + std::to_string(body.size()));
-    std::memcpy(&header, body.data(), sizeof header);
+    memory.Read(&header, body.data(), sizeof header);
     SLIMGRAD_RETURN_IF_ERROR(CheckHeader(header, body.size() - sizeof header));
     const std::size_t whole = SectionBytes(header.bytes);
     if (whole > body.size())
@@ -70,10 +77,8 @@ Result<PayloadView> PayloadView::Parse(std::span<const std::byte> body) {
     if (view.Find(Tag{header.tag}))
       return Corrupt("section tag: expected each once, found " +
                      std::string(NameOf(Tag{header.tag})) + " twice");
-    for (std::byte padding :
-         body.subspan(sizeof header + header.bytes, whole - sizeof header - header.bytes))
-      if (padding != std::byte{0})
-        return Corrupt("section padding: expected zeros, found another byte");
+    SLIMGRAD_RETURN_IF_ERROR(CheckPadding(
+        body.subspan(sizeof header + header.bytes, whole - sizeof header - header.bytes), memory));
     view.sections_[view.count_++] = {{Tag{header.tag}, DType{header.dtype}},
                                      body.subspan(sizeof header, header.bytes)};
     body = body.subspan(whole);

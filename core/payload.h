@@ -79,8 +79,9 @@ class PayloadView {
   PayloadView() = default;
 
   // kCorrupt unless `body` is a row of well-formed sections with distinct tags. `body` is aligned
-  // to 16 (CHECKed).
-  static Result<PayloadView> Parse(std::span<const std::byte> body);
+  // to 16 (CHECKed). On a device, waits for each header, and leaves the zeros behind sections to
+  // kernels/stamps.h.
+  static Result<PayloadView> Parse(std::span<const std::byte> body, Memory& memory = HostMemory());
 
   // The same sections in other memory: what has the layout of this payload, whose sections all lie
   // in `mine`.
@@ -129,8 +130,8 @@ struct Stamps {
 };
 
 // A payload being written. Memory is the caller's, aligned to 16 (CHECKed), and outlives the
-// payload and its views. In a device's memory the headers are left to kernels/stamps.h, for all of a
-// frame at once.
+// payload and its views. In a device's memory the headers are left to kernels/stamps.h, for all of
+// a frame at once.
 class Payload {
  public:
   explicit Payload(std::span<std::byte> memory, Device device = Device::kCpu);

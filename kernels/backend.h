@@ -16,6 +16,7 @@
 #include "core/check.h"
 #include "core/executor.h"
 #include "core/memory.h"
+#include "core/status.h"
 #include "core/tensor.h"
 
 namespace slimgrad {
@@ -33,6 +34,14 @@ struct Backend {
   // what a kernel found out can decide about the next without a way through the host.
   const std::uint64_t* only_if = nullptr;
 };
+
+namespace kernels {
+
+// Waits until everything that was put on the backend is done. Errors: CudaStream::Wait's; OK on the
+// CPU, where calls return when they are done.
+Status Wait(const Backend& backend);
+
+}  // namespace kernels
 
 }  // namespace slimgrad
 

@@ -5,6 +5,7 @@
 #include "kernels/backend.h"
 #include "kernels/combine.h"
 #include "kernels/convert.h"
+#include "kernels/cuda_stream.h"
 #include "kernels/elementwise.h"
 #include "kernels/index_code.h"
 #include "kernels/low_rank.h"
@@ -17,6 +18,10 @@
 #include "kernels/sums.h"
 
 namespace slimgrad::kernels {
+
+Status Wait(const Backend& backend) {
+  return backend.cuda == nullptr ? Status() : backend.cuda->Wait();
+}
 
 // --- combine
 

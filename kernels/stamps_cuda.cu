@@ -17,8 +17,8 @@ __global__ void CheckKernel(Guard guard, Stamps stamps, const std::byte* frame,
                             std::uint64_t* wrong) {
   if (guard.Closed()) return;
   const Stamp& stamp = stamps.stamps[blockIdx.x];
-  const bool differs = threadIdx.x < stamp.size &&
-                       frame[stamp.offset + threadIdx.x] != stamp.bytes[threadIdx.x];
+  const bool differs =
+      threadIdx.x < stamp.size && frame[stamp.offset + threadIdx.x] != stamp.bytes[threadIdx.x];
   AddCounts(differs, wrong);
 }
 

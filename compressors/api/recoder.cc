@@ -1,7 +1,6 @@
 #include "compressors/api/recoder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -39,14 +38,14 @@ class Recoded {
 
   void Encode(In x, const Context& context, Payload& payload) const {
     ScratchScope scope(*context.scratch);
-    Payload inner(scope.Take(InnerBound(context)));
+    Payload inner(scope.Take(InnerBound(context)), context.backend.device);
     codec_.Encode(x, context, inner);
     RecodeSections(inner.view(), context, payload);
   }
 
   void EncodeFeedback(In x, Out residual, const Context& context, Payload& payload) const {
     ScratchScope scope(*context.scratch);
-    Payload inner(scope.Take(InnerBound(context)));
+    Payload inner(scope.Take(InnerBound(context)), context.backend.device);
     if (recoder_->lossless()) {
       codec_.EncodeFeedback(x, residual, context, inner);
       return RecodeSections(inner.view(), context, payload);
@@ -59,9 +58,20 @@ class Recoded {
   }
 
   Status DecodeAdd(const PayloadView& payload, const Context& context, float weight, Out y) const {
+    return DecodeBy(&AnyCodec::DecodeAdd, payload, context, weight, y);
+  }
+
+  Status Decode(const PayloadView& payload, const Context& context, float weight, Out y) const {
+    return DecodeBy(&AnyCodec::Decode, payload, context, weight, y);
+  }
+
+ private:
+  template <class Function>
+  Status DecodeBy(Function decode, const PayloadView& payload, const Context& context, float weight,
+                  Out y) const {
     ScratchScope scope(*context.scratch);
     const std::size_t bound = InnerBound(context);
-    Payload inner(scope.Take(bound));
+    Payload inner(scope.Take(bound), context.backend.device);
     // Sections hold as many elements as there are values; more than the inner codec may send is
     // refused here.
     const Section* values = payload.Find(Tag::kValue);
@@ -76,27 +86,26 @@ class Recoded {
       if (recoded)
         SLIMGRAD_RETURN_IF_ERROR(recoder_->Decode(section, values->count(), context, inner));
       else
-        Copy(section, inner);
+        Copy(section, context, inner);
     }
-    return codec_.DecodeAdd(inner.view(), context, weight, y);
+    return (codec_.*decode)(inner.view(), context, weight, y);
   }
 
- private:
   void RecodeSections(const PayloadView& inner, const Context& context, Payload& payload) const {
     for (const Section& section : inner.sections())
       if (section.type == recoder_->from())
         recoder_->Encode(section, context, payload);
       else
-        Copy(section, payload);
+        Copy(section, context, payload);
   }
 
   std::size_t InnerBound(const Context& context) const {
     return codec_.MakePlan(*context.tensor)->rounds[0].bound;
   }
 
-  static void Copy(const Section& section, Payload& to) {
-    const std::span<std::byte> bytes = to.AddBytes(section.type, section.bytes.size());
-    if (!bytes.empty()) std::memcpy(bytes.data(), section.bytes.data(), bytes.size());
+  static void Copy(const Section& section, const Context& context, Payload& to) {
+    kernels::CopyBytes(context.backend, section.bytes,
+                       to.AddBytes(section.type, section.bytes.size()));
   }
 
   AnyCodec codec_;

@@ -2,6 +2,7 @@
 
 #include "kernels/elementwise.h"
 #include "tests/kernels/inputs.h"
+#include "tests/kernels/subject.h"
 
 namespace slimgrad::kernels {
 namespace {
@@ -25,14 +26,14 @@ Int8 Apply(Function function, In x, std::size_t block, Rounding rounding,
 
 std::vector<float> Decode(const Int8& code, std::size_t block) {
   std::vector<float> y(code.codes.size());
-  Int8DecodeAdd(kBackend, code.codes, code.absmax, block, 1.0F, y);
+  subject::Int8DecodeAdd(kBackend, code.codes, code.absmax, block, 1.0F, y);
   return y;
 }
 
 TEST(Int8Test, NearestLiterals) {
   const std::vector<float> x = {127,   -127,     0.5F,   1.5F,   2.5F, -0.5F,
                                 -1.5F, 0.50001F, 126.5F, 125.5F, -0.0F};
-  const Int8 code = Apply(Int8Encode, x, 16, Rounding::kNearest);
+  const Int8 code = Apply(subject::Int8Encode, x, 16, Rounding::kNearest);
   EXPECT_EQ(code.codes, (std::vector<std::int8_t>{127, -127, 0, 2, 2, 0, -2, 1, 126, 126, 0}));
   EXPECT_EQ(code.absmax, std::vector<float>{127});
   EXPECT_EQ(Decode(code, 16), (std::vector<float>{127, -127, 0, 2, 2, 0, -2, 1, 126, 126, 0}));
@@ -40,11 +41,11 @@ TEST(Int8Test, NearestLiterals) {
 
 TEST(Int8Test, BlocksHaveTheirOwnScale) {
   const Int8 code =
-      Apply(Int8Encode, std::vector<float>{1, -2, 0, 0, 508, 4}, 2, Rounding::kNearest);
+      Apply(subject::Int8Encode, std::vector<float>{1, -2, 0, 0, 508, 4}, 2, Rounding::kNearest);
   EXPECT_EQ(code.absmax, (std::vector<float>{2, 0, 508}));
   EXPECT_EQ(code.codes, (std::vector<std::int8_t>{64, -127, 0, 0, 127, 1}));
   std::vector<float> y(6, 1.0F);
-  Int8DecodeAdd(kBackend, code.codes, code.absmax, 2, 0.25F, y);
+  subject::Int8DecodeAdd(kBackend, code.codes, code.absmax, 2, 0.25F, y);
   EXPECT_EQ(y, (std::vector<float>{1 + 0.25F * (64 * (2.0F / 127)),
                                    1 + 0.25F * (-127 * (2.0F / 127)), 1, 1, 128, 2}));
 }
@@ -53,7 +54,7 @@ TEST(Int8Test, BlocksHaveTheirOwnScale) {
 TEST(Int8Test, StochasticCodesFollowTheStream) {
   std::vector<float> x(2000, 0.25F);
   x[0] = 127.0F;  // the unit is 1
-  const Int8 code = Apply(Int8Encode, x, x.size(), Rounding::kStochastic);
+  const Int8 code = Apply(subject::Int8Encode, x, x.size(), Rounding::kStochastic);
   EXPECT_EQ(code.codes[0], 127);
   for (std::size_t i = 1; i < x.size(); ++i)
     EXPECT_EQ(code.codes[i], Random16(kKey, i) >= 49152 ? 1 : 0) << i;
@@ -64,7 +65,7 @@ TEST(Int8Test, StochasticCodesFollowTheStream) {
 TEST(Int8Test, ErrorStaysWithinTheUnit) {
   ForEveryInput([](In x) {
     for (Rounding rounding : {Rounding::kNearest, Rounding::kStochastic}) {
-      const Int8 code = Apply(Int8Encode, x, 64, rounding);
+      const Int8 code = Apply(subject::Int8Encode, x, 64, rounding);
       const std::vector<float> decoded = Decode(code, 64);
       for (std::size_t i = 0; i < x.size(); ++i) {
         const double unit = static_cast<double>(code.absmax[i / 64]) / 127;
@@ -80,7 +81,7 @@ TEST(Int8Test, ErrorStaysWithinTheUnit) {
 TEST(Int8Test, ExtremeBlocks) {
   for (float value : {kMaxFloat, 3e38F, 1.0F, 0x1p-96F, 0x1p-97F, 0x1p-126F, 1e-44F, FromBits(1)}) {
     const Int8 code =
-        Apply(Int8Encode, std::vector<float>{value, -value, 0.0F}, 3, Rounding::kNearest);
+        Apply(subject::Int8Encode, std::vector<float>{value, -value, 0.0F}, 3, Rounding::kNearest);
     EXPECT_EQ(code.codes, (std::vector<std::int8_t>{127, -127, 0})) << value;
     EXPECT_EQ(code.absmax, std::vector<float>{value});
     const std::vector<float> y = Decode(code, 3);
@@ -98,8 +99,8 @@ TEST(Int8Test, HostileCodesDecodeWithinReason) {
   for (std::size_t i = 2; i < 6; ++i) EXPECT_FALSE(std::isfinite(y[i])) << i;
 
   std::vector<float> z(4);
-  Int4Decode(kBackend, std::vector<std::uint8_t>{0x18, 0x01}, std::vector<float>{7.0F, kInf}, 2,
-             1.0F, z);
+  subject::Int4Decode(kBackend, std::vector<std::uint8_t>{0x18, 0x01},
+                      std::vector<float>{7.0F, kInf}, 2, 1.0F, z);
   EXPECT_EQ(z[0], -7.0F);
   EXPECT_EQ(z[1], 1.0F);
   EXPECT_FALSE(std::isfinite(z[2]));
@@ -107,7 +108,7 @@ TEST(Int8Test, HostileCodesDecodeWithinReason) {
 }
 
 // Codes of a byte that are streamed past the caches.
-constexpr std::size_t kStreamedBytes = (std::size_t{1} << 22) + 1001;
+std::size_t StreamedBytes() { return (std::size_t{1} << (OnCuda() ? 18 : 22)) + 1001; }
 
 // Both forms of codes, as bytes.
 using Bytes = std::vector<std::uint8_t>;
@@ -115,7 +116,7 @@ using Bytes = std::vector<std::uint8_t>;
 struct Form {
   std::size_t Size(std::size_t n) const { return four ? Int4Bytes(n) : n; }
 
-  bool four;
+  bool four = false;
 };
 
 struct Code {
@@ -140,9 +141,9 @@ Code Encode(Form form, In x, std::size_t block, Rounding rounding,
   const auto bytes = std::span(memory).subspan(offset);
   Code code = {{}, std::vector<float>(BlockCount(x.size(), block), -7.0F)};
   if (form.four) {
-    cpu::Int4Encode(backend, x, block, rounding, kKey, bytes, code.absmax);
+    subject::Int4Encode(backend, x, block, rounding, kKey, bytes, code.absmax);
   } else {
-    cpu::Int8Encode(backend, x, block, rounding, kKey, Signed(bytes), code.absmax);
+    subject::Int8Encode(backend, x, block, rounding, kKey, Signed(bytes), code.absmax);
   }
   code.bytes.assign(bytes.begin(), bytes.end());
   return code;
@@ -159,6 +160,13 @@ Code RefEncode(Form form, In x, std::size_t block, Rounding rounding) {
   return code;
 }
 
+// The payload of a NaN that arithmetic made is unspecified.
+std::vector<float> WithOneNan(std::vector<float> values) {
+  for (float& value : values)
+    if (std::isnan(value)) value = kNan;
+  return values;
+}
+
 // All of Decode, DecodeAdd, in both implementations, to results that begin at `offset`.
 void ExpectDecodesAgree(Form form, const Code& code, std::size_t n, std::size_t block,
                         const Backend& backend, std::size_t offset) {
@@ -167,18 +175,18 @@ void ExpectDecodesAgree(Form form, const Code& code, std::size_t n, std::size_t 
   const std::span<const std::uint8_t> bytes = code.bytes;
   const auto at = [&](std::vector<float>& memory) { return Out(memory).subspan(offset); };
   if (form.four) {
-    cpu::Int4Decode(backend, bytes, code.absmax, block, 0.3F, at(y));
+    subject::Int4Decode(backend, bytes, code.absmax, block, 0.3F, at(y));
     ref::Int4Decode(kBackend, bytes, code.absmax, block, 0.3F, at(expected));
-    cpu::Int4DecodeAdd(backend, bytes, code.absmax, block, 0.3F, at(added));
+    subject::Int4DecodeAdd(backend, bytes, code.absmax, block, 0.3F, at(added));
     ref::Int4DecodeAdd(kBackend, bytes, code.absmax, block, 0.3F, at(added_expected));
   } else {
-    cpu::Int8Decode(backend, Signed(bytes), code.absmax, block, 0.3F, at(y));
+    subject::Int8Decode(backend, Signed(bytes), code.absmax, block, 0.3F, at(y));
     ref::Int8Decode(kBackend, Signed(bytes), code.absmax, block, 0.3F, at(expected));
-    cpu::Int8DecodeAdd(backend, Signed(bytes), code.absmax, block, 0.3F, at(added));
+    subject::Int8DecodeAdd(backend, Signed(bytes), code.absmax, block, 0.3F, at(added));
     ref::Int8DecodeAdd(kBackend, Signed(bytes), code.absmax, block, 0.3F, at(added_expected));
   }
-  EXPECT_TRUE(SameBits(y, expected));
-  EXPECT_TRUE(SameBits(added, added_expected));
+  EXPECT_TRUE(SameBits(WithOneNan(y), WithOneNan(expected)));
+  EXPECT_TRUE(SameBits(WithOneNan(added), WithOneNan(added_expected)));
 }
 
 struct Fed {
@@ -192,11 +200,11 @@ Fed EncodeFeedback(Form form, In x, std::size_t block, Rounding rounding, const 
       {Bytes(form.Size(x.size()), 0xEE), std::vector<float>(BlockCount(x.size(), block), -7.0F)},
       std::vector<float>(x.rbegin(), x.rend())};
   if (form.four) {
-    cpu::Int4EncodeFeedback(backend, x, fed.residual, block, rounding, kKey, fed.code.bytes,
-                            fed.code.absmax);
+    subject::Int4EncodeFeedback(backend, x, fed.residual, block, rounding, kKey, fed.code.bytes,
+                                fed.code.absmax);
   } else {
-    cpu::Int8EncodeFeedback(backend, x, fed.residual, block, rounding, kKey,
-                            Signed(std::span(fed.code.bytes)), fed.code.absmax);
+    subject::Int8EncodeFeedback(backend, x, fed.residual, block, rounding, kKey,
+                                Signed(std::span(fed.code.bytes)), fed.code.absmax);
   }
   return fed;
 }
@@ -249,16 +257,51 @@ TEST(QuantizeTest, ThreadsChangeNothing) {
       ExpectRefAgrees({four}, x, block, threads.backend());
 }
 
+// Lengths of blocks around what a few threads, a warp and more share on a GPU, of whole groups and
+// of others; one block, and several with a last one that is shorter.
+TEST(QuantizeTest, BlocksOfAnyLengthAsTheReferenceDoes) {
+  for (std::size_t block : {8,    10,   32,   64,   96,   250,  264,  512,  1000, 1024,
+                            1032, 2048, 4088, 4096, 4104, 8184, 8192, 8194, 8200, 20000}) {
+    SCOPED_TRACE(block);
+    const std::size_t offset = block % 3;
+    for (std::size_t n : {block, 2 * block + 1, 3 * block + block / 2 + 4}) {
+      const std::vector<float> x = MakeInput(Pattern::kExponents, n + offset);
+      for (bool four : {false, true}) ExpectRefAgrees({four}, In(x).subspan(offset), block);
+    }
+  }
+}
+
+TEST(QuantizeTest, OnlyIfDecidesWhetherAnythingIsDone) {
+  const std::uint64_t never = 0, always = 7;
+  for (std::size_t block : {64, 1000, 10000}) {
+    const std::vector<float> x = MakeInput(Pattern::kNormal, 12000);
+    Backend backend;
+    backend.only_if = &never;
+    const Fed none = EncodeFeedback({}, x, block, Rounding::kStochastic, backend);
+    EXPECT_TRUE(SameBits(none.code.bytes, Bytes(x.size(), 0xEE)));
+    EXPECT_TRUE(SameBits(none.code.absmax, std::vector<float>(none.code.absmax.size(), -7.0F)));
+    EXPECT_TRUE(SameBits(none.residual, {x.rbegin(), x.rend()}));
+    std::vector<float> y = x;
+    const std::vector<float> absmax(none.code.absmax.size(), 1.0F);
+    subject::Int8DecodeAdd(backend, Signed(std::span<const std::uint8_t>(none.code.bytes)), absmax,
+                           block, 1.0F, y);
+    EXPECT_TRUE(SameBits(y, x));
+    backend.only_if = &always;
+    const Fed fed = EncodeFeedback({}, x, block, Rounding::kStochastic, backend);
+    EXPECT_TRUE(fed.code == ThreePasses({}, x, block, Rounding::kStochastic).code);
+  }
+}
+
 // Codes and results that begin with a cache line, within one, and within 16 bytes of one.
 TEST(QuantizeTest, StreamedOutputsAreTheSame) {
-  const std::vector<float> x = MakeInput(Pattern::kExponents, kStreamedBytes);
+  const std::vector<float> x = MakeInput(Pattern::kExponents, StreamedBytes());
   const Code code = RefEncode({.four = false}, x, 256, Rounding::kNearest);
   for (std::size_t offset : {0, 16, 3}) {
     const Code streamed = Encode({.four = false}, x, 256, Rounding::kNearest, kBackend, offset);
     EXPECT_TRUE(SameBits(streamed.bytes, code.bytes));
     ExpectDecodesAgree({.four = false}, code, x.size(), 256, kBackend, offset);
   }
-  const std::vector<float> y = MakeInput(Pattern::kExponents, 2 * kStreamedBytes);
+  const std::vector<float> y = MakeInput(Pattern::kExponents, 2 * StreamedBytes());
   const Code nibbles = RefEncode({.four = true}, y, 128, Rounding::kNearest);
   for (std::size_t offset : {0, 16, 3})
     EXPECT_TRUE(SameBits(Encode({.four = true}, y, 128, Rounding::kNearest, kBackend, offset).bytes,
@@ -272,7 +315,7 @@ TEST(QuantizeTest, FeedbackIsTheThreePasses) {
   std::vector<float> residual = {0.5F, 0.25F, -3.0F, kMaxFloat, 0.0F, -0.0F};
   std::vector<std::int8_t> codes(6);
   std::vector<float> absmax(2);
-  Int8EncodeFeedback(kBackend, x, residual, 3, Rounding::kNearest, kKey, codes, absmax);
+  subject::Int8EncodeFeedback(kBackend, x, residual, 3, Rounding::kNearest, kKey, codes, absmax);
   EXPECT_EQ(codes, (std::vector<std::int8_t>{109, -127, 0, 127, -127, 0}));
   EXPECT_EQ(absmax, (std::vector<float>{1.75F, kMaxFloat}));
   const float unit = 1.75F / 127;
@@ -285,21 +328,21 @@ TEST(Int4Test, Literals) {
   const std::vector<float> x = {7, -7, 0.5F, 1.5F, -1.0F, 2.5F, 3.49F, -0.5F, -6.6F};
   std::vector<std::uint8_t> codes(5);
   std::vector<float> absmax(1);
-  Int4Encode(kBackend, x, 16, Rounding::kNearest, kKey, codes, absmax);
+  subject::Int4Encode(kBackend, x, 16, Rounding::kNearest, kKey, codes, absmax);
   EXPECT_EQ(codes, (std::vector<std::uint8_t>{0x97, 0x20, 0x2F, 0x03, 0x09}));
   EXPECT_EQ(absmax, std::vector<float>{7});
   std::vector<float> y(9, 50.0F);
-  Int4Decode(kBackend, codes, absmax, 16, -1.0F, y);
+  subject::Int4Decode(kBackend, codes, absmax, 16, -1.0F, y);
   EXPECT_TRUE(SameBits(y, {-7, 7, 0, -2, 1, -2, -3, 0, 7}));
-  Int4DecodeAdd(kBackend, codes, absmax, 16, 2.0F, y);
+  subject::Int4DecodeAdd(kBackend, codes, absmax, 16, 2.0F, y);
   EXPECT_EQ(y, (std::vector<float>{7, -7, 0, 2, -1, 2, 3, 0, -7}));
 }
 
 TEST(Int4Test, SpareNibblesAreNeverRead) {
   std::vector<float> clean(3), y(3);
   const std::vector<float> absmax = {7.0F, 14.0F};
-  Int4Decode(kBackend, std::vector<std::uint8_t>{0x21, 0x03}, absmax, 2, 1.0F, clean);
-  Int4Decode(kBackend, std::vector<std::uint8_t>{0x21, 0xF3}, absmax, 2, 1.0F, y);
+  subject::Int4Decode(kBackend, std::vector<std::uint8_t>{0x21, 0x03}, absmax, 2, 1.0F, clean);
+  subject::Int4Decode(kBackend, std::vector<std::uint8_t>{0x21, 0xF3}, absmax, 2, 1.0F, y);
   EXPECT_EQ(clean, (std::vector<float>{1, 2, 6}));
   EXPECT_EQ(y, clean);
 }
@@ -312,10 +355,10 @@ TEST(Int4Test, SpareNibblesAreZero) {
         std::vector<float> x(n, 1.0F), residual(n, 0.0F), absmax(BlockCount(n, 64));
         x[n / 2] = x[n - 1] = value;
         std::vector<std::uint8_t> codes(Int4Bytes(n), 0xFF);
-        Int4Encode(kBackend, x, 64, rounding, kKey, codes, absmax);
+        subject::Int4Encode(kBackend, x, 64, rounding, kKey, codes, absmax);
         EXPECT_EQ(codes.back() >> 4, 0) << value << ", n = " << n;
         codes.back() = 0xFF;
-        Int4EncodeFeedback(kBackend, x, residual, 64, rounding, kKey, codes, absmax);
+        subject::Int4EncodeFeedback(kBackend, x, residual, 64, rounding, kKey, codes, absmax);
         EXPECT_EQ(codes.back() >> 4, 0) << value << ", n = " << n << ", feedback";
       }
     }
@@ -341,17 +384,17 @@ TEST(QuantizeTest, EveryCodeDecodesAsTheReferenceDoes) {
 // 0.0025 = 3.5.
 TEST(Int8Test, StochasticRoundingIsUnbiased) {
   const std::vector<float> x = {127, 0.1F, -0.1F, 0.5F, -0.75F, 126.3F, -99.9F, 1e-3F, 0.25F};
-  constexpr int kKeys = 40000;
+  const int keys = OnCuda() ? 1000 : 40000;  // a launch a key
   std::vector<double> sum(x.size());
-  for (std::uint64_t step = 0; step < kKeys; ++step) {
-    const Int8 code = Apply(Int8Encode, x, x.size(), Rounding::kStochastic, {99, step});
+  for (std::uint64_t step = 0; step < static_cast<std::uint64_t>(keys); ++step) {
+    const Int8 code = Apply(subject::Int8Encode, x, x.size(), Rounding::kStochastic, {99, step});
     for (std::size_t i = 0; i < x.size(); ++i) sum[i] += code.codes[i];
   }
-  EXPECT_EQ(sum[0], 127.0 * kKeys);
+  EXPECT_EQ(sum[0], 127.0 * keys);
   for (std::size_t i = 1; i < x.size(); ++i) {
     const double fraction = x[i] - std::floor(x[i]);
-    const double error = std::sqrt(fraction * (1 - fraction) / kKeys);
-    EXPECT_NEAR(sum[i] / kKeys, x[i], 4.5 * error) << x[i];
+    const double error = std::sqrt(fraction * (1 - fraction) / keys);
+    EXPECT_NEAR(sum[i] / keys, x[i], 4.5 * error) << x[i];
   }
 }
 
@@ -361,17 +404,21 @@ TEST(QuantizeDeathTest, MistakesOfTheCallerStop) {
   std::vector<std::uint8_t> nibbles(5), few_nibbles(4);
   std::vector<float> absmax(3), wrong(2), five(5), residual(9), short_residual(8);
   constexpr Rounding kNearest = Rounding::kNearest;
-  EXPECT_DEATH(Int8Encode(kBackend, x, 0, kNearest, kKey, codes, absmax), "check failed");
-  EXPECT_DEATH(Int8Encode(kBackend, x, 3, kNearest, kKey, few, absmax), "check failed");
-  EXPECT_DEATH(Int8Encode(kBackend, x, 3, kNearest, kKey, codes, wrong), "check failed");
-  EXPECT_DEATH(Int8EncodeFeedback(kBackend, x, short_residual, 3, kNearest, kKey, codes, absmax),
+  EXPECT_DEATH(subject::Int8Encode(kBackend, x, 0, kNearest, kKey, codes, absmax), "check failed");
+  EXPECT_DEATH(subject::Int8Encode(kBackend, x, 3, kNearest, kKey, few, absmax), "check failed");
+  EXPECT_DEATH(subject::Int8Encode(kBackend, x, 3, kNearest, kKey, codes, wrong), "check failed");
+  EXPECT_DEATH(
+      subject::Int8EncodeFeedback(kBackend, x, short_residual, 3, kNearest, kKey, codes, absmax),
+      "check failed");
+  EXPECT_DEATH(subject::Int8DecodeAdd(kBackend, few, absmax, 3, 1.0F, residual), "check failed");
+  EXPECT_DEATH(subject::Int4Encode(kBackend, x, 3, kNearest, kKey, nibbles, absmax),
                "check failed");
-  EXPECT_DEATH(Int8DecodeAdd(kBackend, few, absmax, 3, 1.0F, residual), "check failed");
-  EXPECT_DEATH(Int4Encode(kBackend, x, 3, kNearest, kKey, nibbles, absmax), "check failed");
-  EXPECT_DEATH(Int4Encode(kBackend, x, 2, kNearest, kKey, few_nibbles, five), "check failed");
-  EXPECT_DEATH(Int4EncodeFeedback(kBackend, x, short_residual, 2, kNearest, kKey, nibbles, five),
+  EXPECT_DEATH(subject::Int4Encode(kBackend, x, 2, kNearest, kKey, few_nibbles, five),
                "check failed");
-  EXPECT_DEATH(Int4Decode(kBackend, nibbles, absmax, 3, 1.0F, residual), "check failed");
+  EXPECT_DEATH(
+      subject::Int4EncodeFeedback(kBackend, x, short_residual, 2, kNearest, kKey, nibbles, five),
+      "check failed");
+  EXPECT_DEATH(subject::Int4Decode(kBackend, nibbles, absmax, 3, 1.0F, residual), "check failed");
 }
 
 }  // namespace

@@ -216,6 +216,19 @@ TEST(CombineTest, SumsOverflowAtEveryPlace) {
   }
 }
 
+TEST(CombineTest, OnlyIfDecidesWhetherAnythingIsDone) {
+  const std::uint64_t never = 0, always = 7;
+  for (std::size_t count : {2, 300}) {
+    const Ranks<float> ranks(count, std::vector<float>(3000, 6.0F));
+    Backend backend;
+    backend.only_if = &never;
+    EXPECT_EQ(Apply(subject::Combine, CombineOp::kMean, DType::kF32, ranks, backend),
+              std::vector<float>(3000, 0.0F));
+    backend.only_if = &always;
+    EXPECT_EQ(Apply(subject::Combine, CombineOp::kMean, DType::kF32, ranks, backend), ranks[0]);
+  }
+}
+
 TEST(CombineTest, KnowsItsPairs) {
   EXPECT_TRUE(CanCombine(CombineOp::kMean, DType::kBF16));
   EXPECT_FALSE(CanCombine(CombineOp::kMean, DType::kI32));

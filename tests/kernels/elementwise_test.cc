@@ -151,6 +151,56 @@ TEST(ElementwiseTest, CountsAcrossTasks) {
   EXPECT_EQ(RunDivide(subject::Divide, 2.0F, x, threads.backend()), expected);
 }
 
+TEST(ElementwiseTest, OnlyIfDecidesWhetherAnythingIsDone) {
+  const std::uint64_t never = 0, always = 7;
+  Backend backend;
+  backend.only_if = &never;
+  const std::vector<float> x(5000, kInf), before(5000, 2.0F);
+  std::vector<float> y = before;
+  subject::Fill(backend, 1.0F, y);
+  subject::AddScaled(backend, x, 1.0F, y);
+  subject::AddSaturated(backend, x, y);
+  EXPECT_EQ(RunDivide(subject::Divide, 3.0F, y, backend), 99U);
+  EXPECT_EQ(Count(subject::CountNonFinite, In(x), backend), 99U);
+  EXPECT_TRUE(SameBits(y, before));
+  backend.only_if = &always;
+  subject::AddScaled(backend, x, 1.0F, y);
+  EXPECT_TRUE(SameBits(y, x));
+  EXPECT_EQ(RunDivide(subject::Divide, 3.0F, y, backend), 5000U);
+  EXPECT_EQ(Count(subject::CountNonFinite, In(x), backend), 5000U);
+}
+
+// Both spans begin within 16 bytes, or one does.
+TEST(ElementwiseTest, AnyPairOfStarts) {
+  const std::vector<float> memory = MakeInput(Pattern::kExponents, 5003);
+  for (std::size_t from : {0, 1, 2}) {
+    for (std::size_t to : {0, 1, 2}) {
+      std::vector<float> y(5003, 3e38F), expected = y;
+      const In x = In(memory).subspan(from, 5000);
+      subject::AddSaturated(kBackend, x, Out(y).subspan(to, 5000));
+      ref::AddSaturated(kBackend, x, Out(expected).subspan(to, 5000));
+      EXPECT_TRUE(SameBits(y, expected)) << from << " to " << to;
+    }
+  }
+}
+
+TEST(ElementwiseTest, CopiesOfBytesKeepEveryOne) {
+  std::vector<std::byte> memory(5000);
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    memory[i] = static_cast<std::byte>(i * 7 + i / 256);
+  for (const std::size_t n : {0, 1, 15, 16, 17, 255, 4096, 4900}) {
+    for (std::size_t from = 0; from < 17; ++from) {
+      const std::size_t to = from % 3 == 0 ? 0 : 33 - from;
+      std::vector<std::byte> copy(memory.size(), std::byte{9}), expected = copy;
+      subject::CopyBytes(kBackend, std::span<const std::byte>(memory).subspan(from, n),
+                         std::span(copy).subspan(to, n));
+      ref::CopyBytes(kBackend, std::span<const std::byte>(memory).subspan(from, n),
+                     std::span(expected).subspan(to, n));
+      EXPECT_EQ(copy, expected) << n << " bytes from " << from << " to " << to;
+    }
+  }
+}
+
 TEST(ElementwiseDeathTest, MistakesOfTheCallerStop) {
   std::vector<float> x(3), y(4);
   EXPECT_DEATH(subject::AddScaled(kBackend, x, 1, y), "check failed");

@@ -50,6 +50,35 @@ TEST(RandomTest, EveryBitOfKeyAndStepCounts) {
           << bit;
 }
 
+// Memory that begins anywhere beside the stream's blocks: at their multiples, or not.
+TEST(RandomTest, AnyPlaceInMemory) {
+  for (std::uint64_t first : {0, 3, 8}) {
+    for (std::size_t offset = 0; offset < 9; ++offset) {
+      std::vector<std::uint16_t> to(3000, 7), expected = to;
+      subject::FillRandom16(kBackend, kKey, first, std::span(to).subspan(offset, 2900));
+      ref::FillRandom16(kBackend, kKey, first, std::span(expected).subspan(offset, 2900));
+      EXPECT_EQ(to, expected) << first << ", " << offset;
+    }
+  }
+}
+
+// The last number of all has the number 2^64 - 1.
+TEST(RandomTest, TheEndOfTheStream) {
+  for (std::size_t n : {1, 8, 13})
+    EXPECT_EQ(Fill(subject::FillRandom16, kKey, 0 - n, n), Fill(ref::FillRandom16, kKey, 0 - n, n))
+        << n;
+}
+
+TEST(RandomTest, OnlyIfDecidesWhetherAnythingIsDone) {
+  const std::uint64_t never = 0, always = 7;
+  Backend backend;
+  backend.only_if = &never;
+  EXPECT_EQ(Fill(subject::FillRandom16, kKey, 0, 100, backend), std::vector<std::uint16_t>(100));
+  backend.only_if = &always;
+  EXPECT_EQ(Fill(subject::FillRandom16, kKey, 0, 100, backend),
+            Fill(ref::FillRandom16, kKey, 0, 100));
+}
+
 TEST(RandomTest, ThreadsChangeNothing) {
   FourThreads threads;
   EXPECT_TRUE(SameBits(Fill(subject::FillRandom16, kKey, 5, kManyTasks, threads.backend()),

@@ -82,6 +82,16 @@ TEST(SumsTest, ThreadsChangeNothing) {
     ExpectRefAgrees(MakeInput(pattern, kManyTasks), threads.backend());
 }
 
+TEST(SumsTest, OnlyIfDecidesWhetherAnythingIsDone) {
+  const std::uint64_t never = 0, always = 7;
+  const std::vector<float> x(5000, 1.0F);
+  Backend backend;
+  backend.only_if = &never;
+  EXPECT_EQ(subject::SumSquares(backend, x), 0.0);
+  backend.only_if = &always;
+  EXPECT_EQ(subject::SumSquares(backend, x), 5000.0);
+}
+
 TEST(SumsDeathTest, MistakesOfTheCallerStop) {
   const std::vector<float> x(3), y(4);
   EXPECT_DEATH(subject::Dot(kBackend, x, y), "check failed");

@@ -35,9 +35,9 @@ std::string Format(const std::string& specification, bool is_long, Arguments& ar
   if (std::strchr("feEgGaA", conversion))
     std::snprintf(text, sizeof text, format, DoubleOf(arguments.Next(8)));
   else if (conversion == 's')
-    std::snprintf(text, sizeof text, format, reinterpret_cast<const char*>(arguments.Next(8)));
+    std::snprintf(text, sizeof text, format, PointerTo<const char>(arguments.Next(8)));
   else if (conversion == 'p')
-    std::snprintf(text, sizeof text, "%p", reinterpret_cast<void*>(arguments.Next(8)));
+    std::snprintf(text, sizeof text, "%p", PointerTo<void>(arguments.Next(8)));
   else if (is_long)
     std::snprintf(text, sizeof text, format, arguments.Next(8));
   else
@@ -84,12 +84,12 @@ void CallBuiltin(const Lane& lane, const std::string& name, const Operand* argum
                 std::min<u64>(8, operand.symbol->size));
     return value;
   };
-  const auto text = [&](std::size_t k) { return reinterpret_cast<const char*>(argument(k)); };
+  const auto text = [&](std::size_t k) { return PointerTo<const char>(argument(k)); };
   if (name == "__assertfail")
     lane.Fail(std::string("device assert failed: ") + text(0) + " at " + text(1) + ":" +
               std::to_string(static_cast<u32>(argument(2))));
   if (name != "vprintf") lane.Fail("call of an undefined function " + name);
-  Print(text(0), Arguments(reinterpret_cast<const u8*>(argument(1))));
+  Print(text(0), Arguments(PointerTo<const u8>(argument(1))));
   if (!rets || rets->parts.empty() || rets->parts[0].kind != Operand::Kind::kSymbol) return;
   const Symbol& to = *rets->parts[0].symbol;
   const u64 result = 1;

@@ -64,7 +64,7 @@ double SourceFloat(const Instruction& i, u64 bits) {
 u64 FloatToInteger(const Instruction& i, double x) {
   const bool is_signed = IsSigned(i.type);
   const unsigned width = Bits(i.type);
-  const u64 sign_bit = u64{1} << (width - 1);
+  const u64 sign_bit = ByteMask(Bytes(i.type)) / 2 + 1;
   if (std::isnan(x)) {
     if (i.type2 != Type::kF64 && width != 64) return 0;
     return is_signed ? static_cast<u64>(SignExtend(sign_bit, i.type)) : sign_bit;

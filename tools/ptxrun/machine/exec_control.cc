@@ -38,9 +38,9 @@ struct CallOperands {
   const Operand *rets = nullptr, *function = nullptr, *arguments = nullptr;
 };
 
-Function* CalleeOf(Lane& lane, const Operand* function) {
-  if (lane.ins.callee || !function || !function->IsRegister()) return lane.ins.callee;
-  const auto found = functions_by_address.find(lane.regs[function->reg]);
+Function* CalleeOf(Lane& lane, const Operand& function) {
+  if (lane.ins.callee || !function.IsRegister()) return lane.ins.callee;
+  const auto found = functions_by_address.find(lane.regs[function.reg]);
   if (found == functions_by_address.end()) lane.Fail("bad indirect call");
   return found->second;
 }
@@ -61,7 +61,8 @@ void PassArguments(const Lane& lane, const Operand& arguments, const Function& c
 
 Flow Call(Lane& lane) {
   const CallOperands operands(lane.ins);
-  Function* const callee = CalleeOf(lane, operands.function);
+  if (!operands.function) lane.Fail("call of nothing");
+  Function* const callee = CalleeOf(lane, *operands.function);
   if (!callee || !callee->defined) {
     CallBuiltin(lane, callee ? callee->name : operands.function->name, operands.arguments,
                 operands.rets);

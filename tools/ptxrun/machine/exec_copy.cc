@@ -62,8 +62,8 @@ Flow CpBulk(Lane& lane) {
   if (!machine.Reaches(from, bytes))
     lane.Fail("global access out of bounds: bulk copy of " + std::to_string(bytes) + " bytes");
   Block& block = machine.block();
-  block.bulk_copies.push_back({block.shared + to, reinterpret_cast<const u8*>(from), bytes,
-                               mbarrier, lane.thread.index, &lane.ins});
+  block.bulk_copies.push_back({block.shared + to, PointerTo<const u8>(from), bytes, mbarrier,
+                               lane.thread.index, &lane.ins});
   if (machine.options.order == 1) LandBulkCopies(machine, mbarrier);
   return Flow::kNext;
 }

@@ -37,7 +37,7 @@ Flow Mov(Lane& lane) {
     const unsigned bytes = Bytes(type) / static_cast<unsigned>(from.parts.size());
     u64 value = 0;
     for (std::size_t k = 0; k < from.parts.size(); k++)
-      value |= (lane.Value(from.parts[k]) & ByteMask(bytes)) << (8 * bytes * k);
+      value |= (lane.Value(from.parts[k]) & ByteMask(bytes)) << (std::size_t{8} * bytes * k);
     lane.Put(to, value);
   } else {
     lane.Put(to, ZeroExtend(lane.Value(from), type));

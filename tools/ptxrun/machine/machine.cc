@@ -100,13 +100,13 @@ void Machine::PrepareLaunch(const u8* arguments, u64 dynamic_shared_bytes) {
   }
   for (Window& window : windows_) window = Window();
   random_.seed(options.seed);
-  reverse_blocks_ = options.order == 1 && std::getenv("PTXRUN_REVERSE_BLOCKS");
   std::memset(grid_workspace_, 0, sizeof grid_workspace_);
   grid_workspace_[0] = sizeof grid_workspace_;
 }
 
 Dim Machine::BlockId(u64 index) const {
-  if (reverse_blocks_) index = u64{grid_.x} * grid_.y * grid_.z - 1 - index;
+  if (options.order == 1 && options.reverse_blocks)
+    index = u64{grid_.x} * grid_.y * grid_.z - 1 - index;
   return {static_cast<u32>(index % grid_.x), static_cast<u32>(index / grid_.x % grid_.y),
           static_cast<u32>(index / grid_.x / grid_.y)};
 }

@@ -31,8 +31,9 @@ struct Options {
   u64 seed = 1;
   bool race = true, stats = false;
   int sms = 4;
-  int window = 3;           // blocks that run interleaved in order 2
-  u64 limit = 5000000000U;  // instructions of a block
+  int window = 3;               // blocks that run interleaved in order 2
+  bool reverse_blocks = false;  // in order 1
+  u64 limit = 5000000000U;      // instructions of a block
 };
 
 constexpr u32 kWarpSize = 32;
@@ -185,7 +186,7 @@ class Machine {
   // of the launch
   Function* kernel_ = nullptr;
   Dim grid_, block_size_;
-  bool cooperative_ = false, reverse_blocks_ = false;
+  bool cooperative_ = false;
   u64 dynamic_shared_bytes_ = 0, dynamic_offset_ = 0, shared_bytes_ = 0;
   std::vector<u8> params_;
   std::vector<u64> initial_regs_;

@@ -1,9 +1,9 @@
 // From a kernel's address to the host's: bounds, alignment, the space, the device.
-#include <bit>
 #include <cstdio>
 #include <cstring>
 
 #include "tools/ptxrun/machine/machine.h"
+#include "tools/ptxrun/machine/values.h"
 
 namespace ptx {
 
@@ -68,7 +68,7 @@ u8* Machine::Resolve(Thread& thread, const Instruction& ins, u64 address, Space 
   }
   if ((host & (bytes - 1)) != 0) Fail(thread, ins, "misaligned access");
 
-  u8* const result = std::bit_cast<u8*>(host);
+  u8* const result = PointerTo<u8>(host);
   if (options.race && access != Access::kUnrecorded && IsShared(result)) {
     if (ins.is_volatile && access == Access::kRead) access = Access::kVolatileRead;
     if (ins.is_volatile && access == Access::kWrite) access = Access::kAtomicWrite;

@@ -1,7 +1,6 @@
 // The loop over a thread's instructions. What it does itself is most of what kernels execute;
 // handlers in exec_*.cc do the rest.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -140,7 +139,7 @@ void Machine::RunThread(Thread& thread, int budget) {  // NOLINT(readability-fun
     const Window& window = windows_[recent_];
     if ((space == Space::kGlobal || space == Space::kGeneric) && (address & (f.n - 1U)) == 0 &&
         address >= window.begin && address + f.n <= window.end)
-      return std::bit_cast<u8*>(address);
+      return PointerTo<u8>(address);
     return Resolve(thread, *f.full, address, space, f.n, access, value);
   };
 

@@ -27,6 +27,12 @@ inline double DoubleOf(u64 value) { return std::bit_cast<double>(value); }
 inline u64 BitsOf(float value) { return std::bit_cast<u32>(value); }
 inline u64 BitsOf(double value) { return std::bit_cast<u64>(value); }
 
+// Kernels work on the process's own memory, and an address is a register's value.
+template <class T>
+T* PointerTo(u64 address) {
+  return std::bit_cast<T*>(address);
+}
+
 constexpr u32 kNanF32 = 0x7fffffff;  // the canonical one
 
 inline float FlushSubnormal(float x) {

@@ -19,6 +19,7 @@ ptx::Options OptionsFromEnvironment() {
   options.race = EnvironmentNumber("PTXRUN_RACE", 1) != 0;
   options.stats = EnvironmentNumber("PTXRUN_STATS", 0) != 0;
   options.window = std::max(1, EnvironmentNumber("PTXRUN_BLOCKS", 3));
+  options.reverse_blocks = Environment("PTXRUN_REVERSE_BLOCKS") != nullptr;
   // 64 bits, unlike the others.
   if (const char* limit = Environment("PTXRUN_LIMIT"))
     options.limit = std::strtoull(limit, nullptr, 0);

@@ -10,13 +10,13 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
-#include <numbers>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
+#include "benchmarks/values.h"
 #include "comm/exchange.h"
 #include "comm/lock_step_group.h"
 #include "compressors/api/registry.h"
@@ -28,15 +28,13 @@ namespace {
 
 bool failed = false;
 
-// Standard normal values by Box and Muller, the same on every run.
+// Standard normal values, the same on every run.
 std::vector<float> NormalValues(std::size_t n) {
   const RandomKey key = MakeRandomKey(1, 0, "benchmark", "gradient", kShared);
   std::vector<float> values(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const double radius = std::sqrt(-2 * std::log(1.0 - Uniform(key, 2 * i)));
-    values[i] = static_cast<float>(
-        radius * std::cos(2 * std::numbers::pi * static_cast<double>(Uniform(key, 2 * i + 1))));
-  }
+  for (std::size_t i = 0; i < n; ++i)
+    values[i] =
+        static_cast<float>(benchmarks::Normal(1.0 - Uniform(key, 2 * i), Uniform(key, 2 * i + 1)));
   return values;
 }
 
@@ -66,15 +64,7 @@ struct Stand {
     return exchange->Step({&ins, 1}, {&outs, 1}, {});
   }
 
-  double RelativeError() const {
-    double error = 0, norm = 0;
-    for (std::size_t i = 0; i < average.size(); ++i) {
-      const double x = static_cast<double>(gradient[i]);
-      error += std::pow(static_cast<double>(average[i]) - x, 2);
-      norm += x * x;
-    }
-    return std::sqrt(error / norm);
-  }
+  double RelativeError() const { return benchmarks::RelativeError(average, gradient); }
 
   // Empty, or what is wrong with the last step.
   std::string Problem() const {

@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <list>
-#include <numbers>
 #include <thread>
 
+#include "benchmarks/values.h"
 #include "core/executor.h"
 #include "core/random.h"
 #include "core/tensor.h"
@@ -31,14 +31,9 @@ struct Draws {
   double u, v, kept;
 };
 
-// Box and Muller.
-double Normal(const Draws& draws) {
-  return std::sqrt(-2 * std::log(draws.u)) * std::cos(2 * std::numbers::pi * draws.v);
-}
-
 double Value(Data data, const Draws& draws, double position) {
   switch (data) {
-    case Data::kNormal: return Normal(draws);
+    case Data::kNormal: return Normal(draws.u, draws.v);
     case Data::kLaplace: {
       const double u = draws.u - 0.5;
       return std::copysign(std::log(1 - 2 * std::fabs(u)), u);
@@ -47,8 +42,8 @@ double Value(Data data, const Draws& draws, double position) {
       const double u = draws.u;
       return (2 * u - 1) / std::sqrt(2 * u * (1 - u));
     }
-    case Data::kSparse: return draws.kept < 0.01 ? Normal(draws) : 0;
-    case Data::kSparser: return draws.kept < 0.0005 ? Normal(draws) : 0;
+    case Data::kSparse: return draws.kept < 0.01 ? Normal(draws.u, draws.v) : 0;
+    case Data::kSparser: return draws.kept < 0.0005 ? Normal(draws.u, draws.v) : 0;
     case Data::kConstant: return 1;
     case Data::kTwoValues: return draws.u < 1.0 / 3 ? 2 : -1;
     case Data::kSorted: return position - 1.0 / 3;

@@ -1,7 +1,6 @@
 // An operation whose time is taken, and what makes one for every choice of data and size.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "benchmarks/data.h"
+#include "benchmarks/values.h"
 #include "core/check.h"
 #include "core/tensor.h"
 #include "kernels/backend.h"
@@ -73,17 +73,6 @@ std::uint64_t Differing(std::span<T> found, std::span<T> expected) {
   for (std::size_t i = 0; i < found.size(); ++i)
     count += std::memcmp(&found[i], &expected[i], sizeof(T)) != 0;
   return count;
-}
-
-// |decoded - x| / |x|, 2-norms in fp64; 0 for equal ones.
-inline double RelativeError(In decoded, In x) {
-  double error = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    error += std::pow(double{decoded[i]} - double{x[i]}, 2);
-    norm += std::pow(double{x[i]}, 2);
-  }
-  return error == 0 ? 0 : std::sqrt(error / norm);
 }
 
 }  // namespace slimgrad::benchmarks

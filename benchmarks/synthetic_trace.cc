@@ -4,15 +4,14 @@
 //   bazel run -c opt //benchmarks:synthetic_trace -- /tmp/trace [WORKERS [STEPS]]
 //
 // 8 workers and 10 steps by default: 8 GB. Values are normal: runs of 4096 out of a million draws.
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <numbers>
 #include <string>
 #include <vector>
 
+#include "benchmarks/values.h"
 #include "core/buffer.h"
 #include "core/random.h"
 #include "sim/trace_writer.h"
@@ -32,15 +31,12 @@ std::vector<TensorSpec> Layers() {
   return tensors;
 }
 
-// Box and Muller.
 std::vector<float> NormalDraws() {
   const RandomKey key = MakeRandomKey(1, 0, "synthetic_trace", "draws", kShared);
   std::vector<float> draws(kDraws);
-  for (std::size_t i = 0; i < kDraws; ++i) {
-    const double radius = std::sqrt(-2 * std::log(1.0 - static_cast<double>(Uniform(key, 2 * i))));
-    const double angle = 2 * std::numbers::pi * static_cast<double>(Uniform(key, 2 * i + 1));
-    draws[i] = static_cast<float>(1e-3 * radius * std::cos(angle));
-  }
+  for (std::size_t i = 0; i < kDraws; ++i)
+    draws[i] = static_cast<float>(
+        1e-3 * benchmarks::Normal(1.0 - Uniform(key, 2 * i), Uniform(key, 2 * i + 1)));
   return draws;
 }
 

@@ -6,6 +6,9 @@
 //
 // A form is a class with
 //   kBits, kFewestLanes   of a code; threads that share a small block
+//   kResident             blocks of threads that a multiprocessor should have room for, and one
+//   less
+//                         with error feedback: more spill registers
 //   SmallScale(v, lanes)  the scale of values that `lanes` consecutive threads have, 8 each
 //   TileScale(tile)       that of a tile's values, to all its threads; it begins with a
 //                         __syncthreads(), and between its last reading of the tile, or of shared
@@ -105,7 +108,7 @@ __device__ void EncodeValues(const EncodeCall& call, Piece piece, const Scaling&
 
 // `lanes` threads of a warp share a block of up to 8 elements each.
 template <class Form, bool kFeedback, bool kWhole>
-__global__ void __launch_bounds__(kThreads, kFeedback ? 5 : 6)
+__global__ void __launch_bounds__(kThreads, kFeedback ? Form::kResidentFed : Form::kResident)
     EncodeSmallKernel(Guard guard, EncodeCall call, unsigned lanes) {
   if (guard.Closed()) return;
   const int shift = __ffs(static_cast<int>(lanes)) - 1;  // a power of two

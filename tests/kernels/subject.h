@@ -32,15 +32,13 @@
 #include "kernels/random.h"
 #include "kernels/select.h"
 #include "kernels/sign.h"
+#include "kernels/stamps.h"
 #include "kernels/sums.h"
 
 namespace slimgrad::kernels {
 
 // The stream that subject:: runs on, or null for the CPU. Set by main.
 CudaStream*& SubjectStream();
-
-// Where ptxrun stands in for a GPU, a case of many millions of elements takes too long.
-inline bool OnCuda() { return SubjectStream() != nullptr; }
 
 // One call's arguments on the device.
 class Staging {
@@ -171,6 +169,7 @@ SLIMGRAD_SUBJECT(BF16Decode);
 SLIMGRAD_SUBJECT(Copy);
 SLIMGRAD_SUBJECT(Widen);
 SLIMGRAD_SUBJECT(Narrow);
+SLIMGRAD_SUBJECT(CopyBytes);
 SLIMGRAD_SUBJECT(Fill);
 SLIMGRAD_SUBJECT(AddScaled);
 SLIMGRAD_SUBJECT(AddSaturated);
@@ -213,6 +212,8 @@ SLIMGRAD_SUBJECT(ScaledSignEncode);
 SLIMGRAD_SUBJECT(ScaledSignEncodeFeedback);
 SLIMGRAD_SUBJECT(ScaledSignDecode);
 SLIMGRAD_SUBJECT(ScaledSignDecodeAdd);
+SLIMGRAD_SUBJECT(WriteStamps);
+SLIMGRAD_SUBJECT(CheckStamps);
 SLIMGRAD_SUBJECT(SumSquares);
 SLIMGRAD_SUBJECT(Dot);
 SLIMGRAD_SUBJECT(SumSquaredDifferences);

@@ -9,6 +9,9 @@
 namespace slimgrad::kernels::cuda {
 namespace {
 
+// Where fp32 is written, one access of it a thread, so that a warp's stores fill whole sectors.
+constexpr int kFloats = 4;
+
 template <class Format, bool kPacked>
 __global__ void NarrowKernel(Guard guard, const float* from, std::size_t n, std::uint16_t largest,
                              std::uint16_t* to, std::uint64_t* overflowed) {
@@ -28,7 +31,7 @@ __global__ void FeedbackKernel(Guard guard, const float* from, std::size_t n, st
                                float* residual, std::uint16_t* to, std::uint64_t* overflowed) {
   if (guard.Closed()) return;
   std::uint32_t count = 0;
-  ForPacks<kPacked>(n, [&]<int kWidth>(std::size_t i) {
+  ForPacks<kPacked, kFloats>(n, [&]<int kWidth>(std::size_t i) {
     const auto x = LoadPack<kWidth>(from + i);
     auto p = LoadPack<kWidth>(residual + i);
     Pack<std::uint16_t, kWidth> codes;
@@ -54,7 +57,7 @@ template <class Format, Then kThen, bool kPacked>
 __global__ void WidenKernel(Guard guard, const std::uint16_t* from, std::size_t n, float weight,
                             float* y) {
   if (guard.Closed()) return;
-  ForPacks<kPacked>(n, [&]<int kWidth>(std::size_t i) {
+  ForPacks<kPacked, kFloats>(n, [&]<int kWidth>(std::size_t i) {
     const auto codes = LoadPack<kWidth>(from + i);
     Pack<float, kWidth> sum = {};
     if constexpr (kThen == Then::kAdd) sum = LoadPack<kWidth>(y + i);
@@ -69,7 +72,7 @@ __global__ void WidenKernel(Guard guard, const std::uint16_t* from, std::size_t 
 template <bool kPacked>
 __global__ void CopyKernel(Guard guard, const float* from, std::size_t n, float* to) {
   if (guard.Closed()) return;
-  ForPacks<kPacked>(
+  ForPacks<kPacked, kFloats>(
       n, [&]<int kWidth>(std::size_t i) { StorePack(LoadPack<kWidth>(from + i), to + i); });
 }
 
@@ -100,9 +103,9 @@ void FeedbackAll(const Backend& backend, In x, Out residual, std::span<Bits> to,
   SLIMGRAD_CHECK(x.size() == to.size() && residual.size() == to.size());
   if (x.empty()) return;
   const bool packed = Aligned(x.data(), residual.data(), to.data());
-  Launch(backend, "narrow with feedback", BlocksForPacks(backend, x.size(), packed), kThreads,
-         packed ? FeedbackKernel<Format, true> : FeedbackKernel<Format, false>, x.data(), x.size(),
-         LargestCode<Format>(overflow), residual.data(), Codes(to), overflowed);
+  Launch(backend, "narrow with feedback", BlocksForPacks(backend, x.size(), packed, kFloats),
+         kThreads, packed ? FeedbackKernel<Format, true> : FeedbackKernel<Format, false>, x.data(),
+         x.size(), LargestCode<Format>(overflow), residual.data(), Codes(to), overflowed);
 }
 
 template <class Format, Then kThen, class Bits>
@@ -110,7 +113,7 @@ void WidenAll(const Backend& backend, std::span<const Bits> from, float weight, 
   SLIMGRAD_CHECK(from.size() == y.size());
   if (from.empty()) return;
   const bool packed = Aligned(from.data(), y.data());
-  Launch(backend, "widen", BlocksForPacks(backend, y.size(), packed), kThreads,
+  Launch(backend, "widen", BlocksForPacks(backend, y.size(), packed, kFloats), kThreads,
          packed ? WidenKernel<Format, kThen, true> : WidenKernel<Format, kThen, false>,
          reinterpret_cast<const std::uint16_t*>(from.data()), y.size(), weight, y.data());
 }
@@ -166,7 +169,7 @@ void Copy(const Backend& backend, In from, Out to) {
   SLIMGRAD_CHECK(from.size() == to.size());
   if (from.empty()) return;
   const bool packed = Aligned(from.data(), to.data());
-  Launch(backend, "copy", BlocksForPacks(backend, to.size(), packed), kThreads,
+  Launch(backend, "copy", BlocksForPacks(backend, to.size(), packed, kFloats), kThreads,
          packed ? CopyKernel<true> : CopyKernel<false>, from.data(), from.size(), to.data());
 }
 

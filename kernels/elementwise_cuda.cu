@@ -1,5 +1,5 @@
-// Bytes an element, of what must be moved and of what is: Fill 4, AddScaled and AddSaturated 12,
-// Divide 8, CountNonFinite 4 or 2. One pass each.
+// Bytes an element, of what must be moved and of what is: CopyBytes 2, Fill 4, AddScaled and
+// AddSaturated 12, Divide 8, CountNonFinite 4 or 2. One pass each.
 #include "core/check.h"
 #include "kernels/cuda_pack.cuh"
 #include "kernels/cuda_saturate.cuh"
@@ -19,6 +19,16 @@ __global__ void FillKernel(Guard guard, float value, float* y, std::size_t n) {
     for (int k = 0; k < kWidth; ++k) values.at[k] = value;
     StorePack(values, y + i);
   });
+}
+
+// Bytes of an access.
+constexpr int kAccess = 16;
+
+template <bool kPacked>
+__global__ void CopyKernel(Guard guard, const std::byte* from, std::byte* to, std::size_t n) {
+  if (guard.Closed()) return;
+  ForPacks<kPacked, kAccess>(
+      n, [&]<int kWidth>(std::size_t i) { StorePack(LoadPack<kWidth>(from + i), to + i); });
 }
 
 struct Scaled {
@@ -100,6 +110,14 @@ void CountIn(const Backend& backend, const ConstView& x, Word exponent, std::uin
 }
 
 }  // namespace
+
+void CopyBytes(const Backend& backend, std::span<const std::byte> from, std::span<std::byte> to) {
+  SLIMGRAD_CHECK(from.size() == to.size());
+  if (from.empty()) return;
+  const bool packed = Aligned(from.data(), to.data());
+  Launch(backend, "copy bytes", BlocksForPacks(backend, to.size(), packed, kAccess), kThreads,
+         packed ? CopyKernel<true> : CopyKernel<false>, from.data(), to.data(), to.size());
+}
 
 void Fill(const Backend& backend, float value, Out y) {
   if (y.empty()) return;

@@ -61,13 +61,13 @@ u64 LoadBytes(const u8* from, unsigned bytes, bool extend) {
   switch (bytes) {
     case 1: value = *from; break;
     case 2: {
-      u16 half;
+      u16 half = 0;
       std::memcpy(&half, from, 2);
       value = half;
       break;
     }
     case 4: {
-      u32 word;
+      u32 word = 0;
       std::memcpy(&word, from, 4);
       value = word;
       break;
@@ -158,7 +158,7 @@ void Machine::RunThread(Thread& thread, int budget) {  // NOLINT(readability-fun
         PTX_OP(kAdd64, A64 + B64)
         PTX_OP(kSub32, A32 - B32)
         PTX_OP(kSub64, A64 - B64)
-        PTX_OP(kMul32, A32 * B32)
+        PTX_OP(kMul32, u32{A32 * B32})
         PTX_OP(kMul64, A64 * B64)
         PTX_OP(kMad32, A32 * B32 + C32)
         PTX_OP(kMad64, A64 * B64 + C64)

@@ -227,6 +227,6 @@ std::optional<WarpMode> WarpModeNamed(const std::string& name) { return Find(kWa
 std::optional<Atomic> AtomicNamed(const std::string& name) { return Find(kAtomics, name); }
 std::optional<Mbarrier> MbarrierNamed(const std::string& name) { return Find(kMbarriers, name); }
 
-bool IsKnownModifier(const std::string& name) { return kModifiers.count(name) > 0; }
+bool IsKnownModifier(const std::string& name) { return kModifiers.contains(name); }
 
 }  // namespace ptx

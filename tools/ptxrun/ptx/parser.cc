@@ -188,13 +188,9 @@ void ModuleParser::Body() {
     } else if (Eat("}")) {
       depth--;
       scopes_.pop_back();
-    } else if (Eat(";")) {
-      // nothing between two semicolons
-    } else if (Label()) {
-      // taken
     } else if (Peek()[0] == '.') {
       BodyDirective();
-    } else {
+    } else if (!Eat(";") && !Label()) {
       Statement();
     }
   }
@@ -264,6 +260,7 @@ void ModuleParser::BodyVariable(Space space) {
 }
 
 void ModuleParser::Statement() {
+  if (at_ >= tokens_.size()) Fail("end of file");
   Instruction i;
   i.line = tokens_[at_].line;
   if (Eat("@")) {

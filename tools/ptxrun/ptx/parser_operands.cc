@@ -147,9 +147,10 @@ void ModuleParser::DefineSymbol(Symbol* symbol) {
 }
 
 const Operand* ModuleParser::Lookup(const std::string& name) const {
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    const auto found = scope->find(name);
-    if (found != scope->end()) return &found->second;
+  for (std::size_t depth = scopes_.size(); depth > 0; depth--) {  // the innermost first
+    const Scope& scope = scopes_[depth - 1];
+    const auto found = scope.find(name);
+    if (found != scope.end()) return &found->second;
   }
   return nullptr;
 }

@@ -3,6 +3,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/select_sample.h"
 #include "tests/kernels/inputs.h"
+#include "tests/kernels/subject.h"
 
 namespace slimgrad::kernels {
 namespace {
@@ -45,12 +46,17 @@ void ExpectSame(const Chosen& chosen, const Chosen& expected) {
   EXPECT_TRUE(SameBits(chosen.values, expected.values));
 }
 
-// Both ways, on one thread and on four.
+// One thread and four; a GPU has no such choice.
+std::vector<Backend> Both(const Backend& threads) {
+  if (OnCuda()) return {kBackend};
+  return {kBackend, threads};
+}
+
 void ExpectRefAgrees(In x, std::size_t k, const Backend& threads) {
   SCOPED_TRACE("k = " + std::to_string(k));
   const Chosen expected = Apply(ref::TopK, x, k);
-  ExpectSame(Apply(cpu::TopK, x, k), expected);
-  ExpectSame(Apply(cpu::TopK, x, k, threads), expected);
+  for (const Backend& backend : Both(threads))
+    ExpectSame(Apply(subject::TopK, x, k, backend), expected);
 }
 
 void ExpectRefAgreesWithFeedback(In x, const std::vector<float>& residual, std::size_t k,
@@ -59,11 +65,11 @@ void ExpectRefAgreesWithFeedback(In x, const std::vector<float>& residual, std::
   const Fed expected = ApplyFeedback(ref::TopKFeedback, x, residual, k);
   std::vector<float> sum = residual;
   AddSaturated(kBackend, x, sum);
-  for (const Backend& backend : {kBackend, threads}) {
-    const Fed fed = ApplyFeedback(cpu::TopKFeedback, x, residual, k, backend);
+  for (const Backend& backend : Both(threads)) {
+    const Fed fed = ApplyFeedback(subject::TopKFeedback, x, residual, k, backend);
     ExpectSame(fed.chosen, expected.chosen);
     EXPECT_TRUE(SameBits(fed.residual, expected.residual));
-    ExpectSame(Apply(cpu::TopK, sum, k, backend), expected.chosen);
+    ExpectSame(Apply(subject::TopK, sum, k, backend), expected.chosen);
   }
 }
 
@@ -75,7 +81,7 @@ void ExpectRefAgreesEitherWay(In x, std::size_t k, const Backend& threads) {
 }
 
 std::vector<std::uint32_t> TopIndices(In x, std::size_t k) {
-  const Chosen chosen = Apply(TopK, x, k);
+  const Chosen chosen = Apply(subject::TopK, x, k);
   const Chosen expected = Apply(ref::TopK, x, k);
   EXPECT_EQ(chosen.indices, expected.indices);
   EXPECT_TRUE(SameBits(chosen.values, expected.values));
@@ -95,7 +101,7 @@ TEST(TopKTest, LowerIndexWinsTies) {
 TEST(TopKTest, ZerosOfBothSignsAreEqual) {
   const std::vector<float> x = {-0.0F, +0.0F, -0.0F, +0.0F};
   EXPECT_EQ(TopIndices(x, 2), (Indices{0, 1}));
-  EXPECT_TRUE(SameBits(Apply(TopK, x, 2).values, {-0.0F, +0.0F}));
+  EXPECT_TRUE(SameBits(Apply(subject::TopK, x, 2).values, {-0.0F, +0.0F}));
 }
 
 TEST(TopKTest, MagnitudeCounts) {
@@ -114,26 +120,35 @@ TEST(TopKTest, MagnitudeCounts) {
 
 TEST(TopKTest, NansRankAboveInfinity) {
   const std::vector<float> x = {kInf, 1.0F, kNan, -kInf};
-  EXPECT_EQ(Apply(TopK, x, 1).indices, Indices{2});
-  EXPECT_EQ(Apply(TopK, x, 2).indices, (Indices{0, 2}));
+  EXPECT_EQ(Apply(subject::TopK, x, 1).indices, Indices{2});
+  EXPECT_EQ(Apply(subject::TopK, x, 2).indices, (Indices{0, 2}));
 }
 
 TEST(TopKTest, EveryInputAsTheReferenceDoes) {
   FourThreads threads;
+  std::size_t turn = 0;
   ForEveryInput([&](In x) {
     const std::size_t n = x.size();
     std::vector<std::size_t> counts = {0, std::min<std::size_t>(n, 1), std::min<std::size_t>(n, 3),
                                        n / 100};
     if (n <= 300) counts.insert(counts.end(), {n / 2, n - (n > 0), n});
+    // On a GPU one for each start, in turn.
+    if (OnCuda()) counts = {counts[++turn % counts.size()]};
     for (std::size_t k : counts) ExpectRefAgreesEitherWay(x, k, threads.backend());
   });
 }
 
-// Lengths from which on a sample is taken: lists, second passes, ties at every bound, all chosen.
+// From which on a sample is taken.
+std::size_t LeastSampled() { return (OnCuda() ? cuda::kDirectElements : cpu::kDirectElements) + 1; }
+
+// For each thread, or block, to have some of the work.
+std::size_t ManyTasks() { return OnCuda() ? 9 * 4096 + 1001 : kManyTasks; }
+
+// Lists, second passes, ties at every bound, all chosen.
 TEST(TopKTest, LongInputsAsTheReferenceDoes) {
   FourThreads threads;
   for (Pattern pattern : kPatterns) {
-    for (std::size_t n : {cpu::kDirectElements + 1, kManyTasks}) {
+    for (std::size_t n : {LeastSampled(), ManyTasks()}) {
       SCOPED_TRACE(std::string(NameOf(pattern)) + ", n = " + std::to_string(n));
       const std::vector<float> memory = MakeInput(pattern, n + 1);
       const In x = In(memory).subspan(1);
@@ -156,22 +171,23 @@ TEST(TopKTest, ListsThatOverflowChangeNothing) {
 
 TEST(TopKTest, FeedbackIsItsThreePasses) {
   FourThreads threads;
-  const std::vector<float> x = MakeInput(Pattern::kNormal, kManyTasks, 1);
-  const std::vector<float> before = MakeInput(Pattern::kNormal, kManyTasks, 2);
-  for (std::size_t k : {0, 50, 1000, 50000}) {
-    const Fed fed = ApplyFeedback(TopKFeedback, x, before, k, threads.backend());
+  const std::vector<float> x = MakeInput(Pattern::kNormal, ManyTasks(), 1);
+  const std::vector<float> before = MakeInput(Pattern::kNormal, ManyTasks(), 2);
+  for (std::size_t k : {std::size_t{0}, std::size_t{50}, std::size_t{1000}, x.size() / 2}) {
+    const Fed fed = ApplyFeedback(subject::TopKFeedback, x, before, k, threads.backend());
     std::vector<float> residual = before;
     AddSaturated(kBackend, x, residual);
-    const Chosen chosen = Apply(TopK, residual, k);
-    ASSERT_TRUE(ScatterAdd(kBackend, chosen.indices, chosen.values, -1.0F, residual).ok());
+    const Chosen chosen = Apply(subject::TopK, residual, k);
+    ASSERT_TRUE(subject::ScatterAdd(kBackend, chosen.indices, chosen.values, -1.0F, residual).ok());
     ExpectSame(fed.chosen, chosen);
     EXPECT_TRUE(SameBits(fed.residual, residual));
   }
 }
 
 TEST(TopKTest, LiteralFeedback) {
-  const Fed fed = ApplyFeedback(TopKFeedback, std::vector<float>{1, -2, 3, kMaxFloat, -0.0F},
-                                {0.5F, -0.5F, -3, kMaxFloat, -0.0F}, 2);
+  const Fed fed =
+      ApplyFeedback(subject::TopKFeedback, std::vector<float>{1, -2, 3, kMaxFloat, -0.0F},
+                    {0.5F, -0.5F, -3, kMaxFloat, -0.0F}, 2);
   EXPECT_EQ(fed.chosen.indices, (Indices{1, 3}));
   EXPECT_TRUE(SameBits(fed.chosen.values, {-2.5F, kMaxFloat}));
   EXPECT_TRUE(SameBits(fed.residual, {1.5F, 0.0F, 0.0F, 0.0F, -0.0F}));
@@ -180,6 +196,10 @@ TEST(TopKTest, LiteralFeedback) {
 // Whether the sample of n elements has element i.
 std::vector<bool> Sampled(std::size_t n) {
   std::vector<bool> sampled(n, false);
+  if (OnCuda()) {
+    for (std::size_t s = 0; s < cuda::kSample; ++s) sampled.at(cuda::SamplePlace(n, s)) = true;
+    return sampled;
+  }
   for (std::size_t block = 0; block < cpu::SampleBlocks(n); ++block)
     for (std::size_t j = 0; j < cpu::kSampleBlock; ++j)
       sampled.at(cpu::SampleBlockBegin(n, block) + j) = true;
@@ -187,20 +207,21 @@ std::vector<bool> Sampled(std::size_t n) {
 }
 
 TEST(TopKTest, SamplesLieWithinTheTensorAndApart) {
-  for (std::size_t n : {cpu::kDirectElements + 1, kManyTasks, Streamed()}) {
+  for (std::size_t n : {LeastSampled(), kManyTasks, Streamed()}) {
     const std::vector<bool> sampled = Sampled(n);
     EXPECT_EQ(static_cast<std::size_t>(std::count(sampled.begin(), sampled.end(), true)),
-              cpu::SampleBlocks(n) * cpu::kSampleBlock);
+              OnCuda() ? cuda::kSample : cpu::SampleBlocks(n) * cpu::kSampleBlock);
   }
   const std::size_t most = std::size_t{1} << 32;
   EXPECT_LE(cpu::SampleBlockBegin(most, cpu::SampleBlocks(most) - 1), most - cpu::kSampleBlock);
+  EXPECT_LT(cuda::SamplePlace(most, cuda::kSample - 1), most);
 }
 
 // Inputs that show the sample something else than there is. The bounds are wrong then, lists
 // overflow, and the residual has been cleared where it must not be.
 TEST(TopKTest, MisledSamplesChangeNothing) {
   FourThreads threads;
-  const std::size_t n = kManyTasks;
+  const std::size_t n = ManyTasks();
   const std::vector<bool> sampled = Sampled(n);
   const auto expect = [&](const char* what, auto shown, auto hidden) {
     SCOPED_TRACE(what);
@@ -227,7 +248,7 @@ TEST(TopKTest, MisledSamplesChangeNothing) {
 // The NaN of the largest magnitude that there is, seldom and as often as the k-th is one itself.
 TEST(TopKTest, TheLastOfNansIsAMagnitudeLikeOthers) {
   FourThreads threads;
-  const std::size_t n = kManyTasks;
+  const std::size_t n = ManyTasks();
   for (std::size_t one_of : {std::size_t{1}, std::size_t{3}, std::size_t{50}, n}) {
     SCOPED_TRACE("one of " + std::to_string(one_of));
     std::vector<float> x = MakeInput(Pattern::kNormal, n);
@@ -243,17 +264,18 @@ TEST(TopKDeathTest, MistakesOfTheCallerStop) {
   std::vector<float> values(4);
   Scratch scratch;
   std::uint64_t found = 0;
-  EXPECT_DEATH(TopK(kBackend, scratch, x, indices, values), "check failed");
-  EXPECT_DEATH(TopK(kBackend, scratch, x, std::span(indices).first(2), values), "check failed");
-  EXPECT_DEATH(
-      TopKFeedback(kBackend, scratch, x, values, std::span(indices).first(2), Out(values).first(2)),
-      "check failed");
-  EXPECT_DEATH(
-      ThresholdSelect(kBackend, scratch, x, 1.0F, std::span(indices).first(2), values, &found),
-      "check failed");
-  EXPECT_DEATH(ThresholdSelect(kBackend, scratch, x, -1.0F, indices, values, &found),
+  EXPECT_DEATH(subject::TopK(kBackend, scratch, x, indices, values), "check failed");
+  EXPECT_DEATH(subject::TopK(kBackend, scratch, x, std::span(indices).first(2), values),
                "check failed");
-  EXPECT_DEATH(ThresholdSelect(kBackend, scratch, x, kNan, indices, values, &found),
+  EXPECT_DEATH(subject::TopKFeedback(kBackend, scratch, x, values, std::span(indices).first(2),
+                                     Out(values).first(2)),
+               "check failed");
+  EXPECT_DEATH(subject::ThresholdSelect(kBackend, scratch, x, 1.0F, std::span(indices).first(2),
+                                        values, &found),
+               "check failed");
+  EXPECT_DEATH(subject::ThresholdSelect(kBackend, scratch, x, -1.0F, indices, values, &found),
+               "check failed");
+  EXPECT_DEATH(subject::ThresholdSelect(kBackend, scratch, x, kNan, indices, values, &found),
                "check failed");
 }
 
@@ -274,9 +296,10 @@ void ExpectRefAgreesOnThreshold(In x, float threshold, std::size_t room, const B
   SCOPED_TRACE("threshold " + std::to_string(threshold) + ", room " + std::to_string(room));
   std::uint64_t all = 0;
   const Chosen expected = ApplyThreshold(ref::ThresholdSelect, x, threshold, room, &all);
-  for (const Backend& backend : {kBackend, threads}) {
+  for (const Backend& backend : Both(threads)) {
     std::uint64_t found = 0;
-    ExpectSame(ApplyThreshold(cpu::ThresholdSelect, x, threshold, room, &found, backend), expected);
+    ExpectSame(ApplyThreshold(subject::ThresholdSelect, x, threshold, room, &found, backend),
+               expected);
     EXPECT_EQ(found, all);
   }
 }
@@ -284,16 +307,18 @@ void ExpectRefAgreesOnThreshold(In x, float threshold, std::size_t room, const B
 TEST(ThresholdSelectTest, Literals) {
   const std::vector<float> x = {1, -2, 0.0F, 2, -0.0F, 3, FromBits(0x3FFFFFFF)};
   std::uint64_t found = 0;
-  EXPECT_EQ(ApplyThreshold(ThresholdSelect, x, 2.0F, 7, &found).indices, (Indices{1, 3, 5}));
+  EXPECT_EQ(ApplyThreshold(subject::ThresholdSelect, x, 2.0F, 7, &found).indices,
+            (Indices{1, 3, 5}));
   EXPECT_EQ(found, 3U);
-  EXPECT_TRUE(SameBits(ApplyThreshold(ThresholdSelect, x, 2.0F, 2, &found).values, {-2.0F, 2.0F}));
+  EXPECT_TRUE(
+      SameBits(ApplyThreshold(subject::ThresholdSelect, x, 2.0F, 2, &found).values, {-2.0F, 2.0F}));
   EXPECT_EQ(found, 3U);
-  EXPECT_EQ(ApplyThreshold(ThresholdSelect, x, 0.0F, 9, &found).indices,
+  EXPECT_EQ(ApplyThreshold(subject::ThresholdSelect, x, 0.0F, 9, &found).indices,
             (Indices{0, 1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(found, 7U);
-  EXPECT_EQ(ApplyThreshold(ThresholdSelect, x, -0.0F, 9, &found).indices.size(), 7U);
-  EXPECT_EQ(ApplyThreshold(ThresholdSelect, x, kInf, 7, &found).indices, Indices{});
-  EXPECT_EQ(ApplyThreshold(ThresholdSelect, {}, 0.0F, 0, &found).indices, Indices{});
+  EXPECT_EQ(ApplyThreshold(subject::ThresholdSelect, x, -0.0F, 9, &found).indices.size(), 7U);
+  EXPECT_EQ(ApplyThreshold(subject::ThresholdSelect, x, kInf, 7, &found).indices, Indices{});
+  EXPECT_EQ(ApplyThreshold(subject::ThresholdSelect, {}, 0.0F, 0, &found).indices, Indices{});
 }
 
 TEST(ThresholdSelectTest, EveryInputAsTheReferenceDoes) {
@@ -309,26 +334,27 @@ TEST(ThresholdSelectTest, LongInputsAsTheReferenceDoes) {
   FourThreads threads;
   for (Pattern pattern : kPatterns) {
     SCOPED_TRACE(NameOf(pattern));
-    const std::vector<float> x = MakeInput(pattern, kManyTasks);
+    const std::vector<float> x = MakeInput(pattern, ManyTasks());
     for (float threshold : {0.0F, 0.375F, 60000.0F})
-      for (std::size_t room : {kManyTasks, kManyTasks / 10})
+      for (std::size_t room : {x.size(), x.size() / 10})
         ExpectRefAgreesOnThreshold(x, threshold, room, threads.backend());
   }
 }
 
 TEST(ScatterAddTest, AddsWeightedValues) {
   std::vector<float> y = {1, 2, 3, 4};
-  ASSERT_TRUE(ScatterAdd(kBackend, Indices{0, 3}, std::vector<float>{10, 20}, -0.5F, y).ok());
+  ASSERT_TRUE(
+      subject::ScatterAdd(kBackend, Indices{0, 3}, std::vector<float>{10, 20}, -0.5F, y).ok());
   EXPECT_EQ(y, (std::vector<float>{-4, 2, 3, -6}));
-  ASSERT_TRUE(ScatterAdd(kBackend, {}, {}, 1.0F, y).ok());
+  ASSERT_TRUE(subject::ScatterAdd(kBackend, {}, {}, 1.0F, y).ok());
   EXPECT_EQ(y, (std::vector<float>{-4, 2, 3, -6}));
 }
 
 TEST(ScatterTest, WritesWeightedValuesAndZeros) {
   std::vector<float> y = {1, 2, 3, kNan};
-  ASSERT_TRUE(Scatter(kBackend, Indices{0, 2}, std::vector<float>{10, 0}, -0.5F, y).ok());
+  ASSERT_TRUE(subject::Scatter(kBackend, Indices{0, 2}, std::vector<float>{10, 0}, -0.5F, y).ok());
   EXPECT_TRUE(SameBits(y, {-5.0F, 0.0F, 0.0F, 0.0F}));
-  ASSERT_TRUE(Scatter(kBackend, {}, {}, 1.0F, y).ok());
+  ASSERT_TRUE(subject::Scatter(kBackend, {}, {}, 1.0F, y).ok());
   EXPECT_TRUE(SameBits(y, {0.0F, 0.0F, 0.0F, 0.0F}));
 }
 
@@ -338,10 +364,10 @@ void ExpectSameScatters(const Chosen& chosen, const std::vector<float>& before, 
   std::vector<float> expected = before;
   const Out to = Out(y).subspan(offset);
   const Out expected_to = Out(expected).subspan(offset);
-  EXPECT_TRUE(cpu::ScatterAdd(backend, chosen.indices, chosen.values, 0.3F, to).ok());
+  EXPECT_TRUE(subject::ScatterAdd(backend, chosen.indices, chosen.values, 0.3F, to).ok());
   EXPECT_TRUE(ref::ScatterAdd(backend, chosen.indices, chosen.values, 0.3F, expected_to).ok());
   EXPECT_TRUE(SameBits(y, expected));
-  EXPECT_TRUE(cpu::Scatter(backend, chosen.indices, chosen.values, 0.3F, to).ok());
+  EXPECT_TRUE(subject::Scatter(backend, chosen.indices, chosen.values, 0.3F, to).ok());
   EXPECT_TRUE(ref::Scatter(backend, chosen.indices, chosen.values, 0.3F, expected_to).ok());
   EXPECT_TRUE(SameBits(y, expected));
 }
@@ -386,16 +412,99 @@ TEST(ScatterAddTest, HostileIndicesChangeNothing) {
     SCOPED_TRACE(c.message);
     const std::vector<float> values(c.values, 1.0F);
     std::vector<float> y = {1, 2, 3, 4};
-    const Status status = ScatterAdd(kBackend, c.indices, values, 1.0F, y);
+    const Status status = subject::ScatterAdd(kBackend, c.indices, values, 1.0F, y);
     EXPECT_EQ(status.code(), Code::kCorrupt);
-    EXPECT_EQ(status.message(), c.message);
     EXPECT_EQ(ref::ScatterAdd(kBackend, c.indices, values, 1.0F, y).code(), Code::kCorrupt);
-    EXPECT_EQ(Scatter(kBackend, c.indices, values, 1.0F, y).message(), c.message);
+    const Status written = subject::Scatter(kBackend, c.indices, values, 1.0F, y);
+    EXPECT_EQ(written.code(), Code::kCorrupt);
+    // A device only counts what it refuses.
+    if (!OnCuda()) {
+      EXPECT_EQ(status.message(), c.message);
+      EXPECT_EQ(written.message(), c.message);
+    }
     EXPECT_EQ(ref::Scatter(kBackend, c.indices, values, 1.0F, y).code(), Code::kCorrupt);
     EXPECT_EQ(y, (std::vector<float>{1, 2, 3, 4}));
   }
-  EXPECT_EQ(ScatterAdd(kBackend, Indices{0}, std::vector<float>{1}, 1.0F, {}).code(),
+  EXPECT_EQ(subject::ScatterAdd(kBackend, Indices{0}, std::vector<float>{1}, 1.0F, {}).code(),
             Code::kCorrupt);
+}
+
+// One wrong index of many, which one block sees and all heed.
+TEST(ScatterAddTest, OneHostileIndexOfManyChangesNothing) {
+  const std::size_t n = 5000;
+  const std::vector<float> values(n, 1.0F);
+  const std::vector<float> before = MakeInput(Pattern::kNormal, 2 * n, 5);
+  for (std::size_t at : {std::size_t{0}, n / 2, n - 1}) {
+    Indices indices(n);
+    for (std::size_t j = 0; j < n; ++j) indices[j] = static_cast<std::uint32_t>(2 * j);
+    indices[at] = at == 0 ? 2 : at == n - 1 ? static_cast<std::uint32_t>(2 * n) : 0xFFFFFFFF;
+    std::vector<float> y = before;
+    EXPECT_EQ(subject::ScatterAdd(kBackend, indices, values, 1.0F, y).code(), Code::kCorrupt);
+    EXPECT_EQ(subject::Scatter(kBackend, indices, values, 1.0F, y).code(), Code::kCorrupt);
+    EXPECT_TRUE(SameBits(y, before));
+  }
+}
+
+// What a call that is to have an effect, or none, leaves in memory.
+template <class Call, class Reference>
+void ExpectHeeded(Call call, Reference reference, In x) {
+  for (std::uint64_t only_if : {0, 1}) {
+    Backend backend;
+    backend.only_if = &only_if;
+    Scratch scratch;
+    Fed fed = {{{1, 5, 9}, {5, 6, 7}}, std::vector<float>(x.size(), 0.5F)};
+    Fed expected = fed;
+    call(backend, scratch, fed);
+    if (only_if != 0) reference(kBackend, scratch, expected);
+    ExpectSame(fed.chosen, expected.chosen);
+    EXPECT_TRUE(SameBits(fed.residual, expected.residual));
+  }
+}
+
+// All calls of the family, of a length with a sample and of one without.
+TEST(SelectTest, OnlyIfDecidesOnTheDevice) {
+  for (std::size_t n : {std::size_t{100}, LeastSampled()}) {
+    const std::vector<float> x = MakeInput(Pattern::kNormal, n);
+    const auto expect = [&](auto subject, auto reference) {
+      const auto with = [&](auto function) {
+        return [&x, function](const Backend& backend, Scratch& scratch, Fed& fed) {
+          function(backend, scratch, In(x), Out(fed.residual),
+                   std::span<std::uint32_t>(fed.chosen.indices), Out(fed.chosen.values));
+        };
+      };
+      ExpectHeeded(with(subject), with(reference), x);
+    };
+    expect(subject::TopKFeedback, ref::TopKFeedback);
+    const auto top_k = [](auto function) {
+      return [function](const Backend& backend, Scratch& scratch, In in, Out,
+                        std::span<std::uint32_t> indices,
+                        Out values) { function(backend, scratch, in, indices, values); };
+    };
+    expect(top_k(subject::TopK), top_k(ref::TopK));
+    const auto add = [](auto function) {
+      return [function](const Backend& backend, Scratch&, In, Out residual,
+                        std::span<std::uint32_t> indices, Out values) {
+        EXPECT_TRUE(function(backend, indices, values, 2.0F, residual).ok());
+      };
+    };
+    expect(add(subject::ScatterAdd), add(ref::ScatterAdd));
+    expect(add(subject::Scatter), add(ref::Scatter));
+  }
+}
+
+TEST(ThresholdSelectTest, OnlyIfDecidesOnTheDevice) {
+  const std::vector<float> x = {1, 2, 3};
+  for (std::uint64_t only_if : {0, 1}) {
+    Backend backend;
+    backend.only_if = &only_if;
+    std::uint64_t found = 77;
+    Chosen chosen = {{8}, {9.0F}};
+    Scratch scratch;
+    subject::ThresholdSelect(backend, scratch, x, 2.0F, chosen.indices, chosen.values, &found);
+    EXPECT_EQ(found, only_if == 0 ? 77U : 2U);
+    EXPECT_EQ(chosen.indices[0], only_if == 0 ? 8U : 1U);
+    EXPECT_EQ(chosen.values[0], only_if == 0 ? 9.0F : 2.0F);
+  }
 }
 
 }  // namespace

@@ -45,15 +45,25 @@ __device__ inline float MeanOf(float sum, double wide, std::size_t count) {
                        : SaturateToFloat(wide / static_cast<double>(count));
 }
 
-// What is encoded: x; or with error feedback the sum of residual and x.
+// What is encoded: x; or with error feedback the sum of residual and x. Read, and then added,
+// apart.
 struct Plain {
   static constexpr bool kFeedback = false;
   const float* x;
 
   template <int kWidth>
-  __device__ Pack<float, kWidth> Take(std::size_t i) const {
+  __device__ Pack<float, kWidth> Load(std::size_t i) const {
     return LoadPack<kWidth>(x + i);
   }
+  template <int kWidth>
+  static __device__ Pack<float, kWidth> Sum(const Pack<float, kWidth>& loaded) {
+    return loaded;
+  }
+};
+template <int kWidth>
+struct Terms {
+  Pack<float, kWidth> residual;
+  Pack<float, kWidth> x;
 };
 struct Fed {
   static constexpr bool kFeedback = true;
@@ -61,10 +71,14 @@ struct Fed {
   float* residual;
 
   template <int kWidth>
-  __device__ Pack<float, kWidth> Take(std::size_t i) const {
-    const auto terms = LoadPack<kWidth>(x + i);
-    auto sums = LoadPack<kWidth>(residual + i);
-    for (int k = 0; k < kWidth; ++k) sums.at[k] = AddSaturating(sums.at[k], terms.at[k]);
+  __device__ Terms<kWidth> Load(std::size_t i) const {
+    return {LoadPack<kWidth>(residual + i), LoadPack<kWidth>(x + i)};
+  }
+  template <int kWidth>
+  static __device__ Pack<float, kWidth> Sum(const Terms<kWidth>& loaded) {
+    Pack<float, kWidth> sums;
+    for (int k = 0; k < kWidth; ++k)
+      sums.at[k] = AddSaturating(loaded.residual.at[k], loaded.x.at[k]);
     return sums;
   }
 };
@@ -77,42 +91,93 @@ bool AlignedSource(const Source& source) {
     return Aligned(source.x);
 }
 
-// Calls body.template operator()<kWidth>(i) for disjoint runs [i, i + kWidth) that make up [0, n),
-// kWidth being kTaken or, at the end, 1. Whole blocks of kThreads call it.
-template <bool kPacked, class Body>
-__device__ void ForTile(std::uint32_t n, const Body& body) {
-  constexpr int kWidth = kTaken<kPacked>;
-#pragma unroll 4
-  for (std::uint32_t i = threadIdx.x * kWidth; i + kWidth <= n; i += kThreads * kWidth)
-    body.template operator()<kWidth>(i);
+// How many times a thread reads before it writes anything: what was read may be what is written, so
+// the compiler would not have the loads on their way together.
+inline constexpr std::uint32_t kAtOnce = 4;
+
+// For disjoint runs [i, i + kWidth) that make up [0, n), kWidth being kTaken or, at the end, 1:
+// calls store.template operator()<kWidth>(i, loaded) with what load.template operator()<kWidth>(i)
+// returned. Whole blocks of kThreads call it.
+template <bool kPacked, class Load, class Store>
+__device__ void ForTile(std::uint32_t n, const Load& load, const Store& store) {
+  constexpr std::uint32_t kWidth = kTaken<kPacked>;
+  constexpr std::uint32_t kStep = kThreads * kWidth;
+  std::uint32_t i = threadIdx.x * kWidth;
+  if (n == kTile) {
+    for (; i < kTile; i += kAtOnce * kStep) {
+      decltype(load.template operator()<kWidth>(i)) loaded[kAtOnce];
+#pragma unroll
+      for (std::uint32_t u = 0; u < kAtOnce; ++u)
+        loaded[u] = load.template operator()<kWidth>(i + u * kStep);
+#pragma unroll
+      for (std::uint32_t u = 0; u < kAtOnce; ++u)
+        store.template operator()<kWidth>(i + u * kStep, loaded[u]);
+    }
+    return;
+  }
+  for (; i + kWidth <= n; i += kStep)
+    store.template operator()<kWidth>(i, load.template operator()<kWidth>(i));
   const std::uint32_t rest = n / kWidth * kWidth + threadIdx.x;
-  if (kPacked && rest < n) body.template operator()<1>(rest);
+  if (kPacked && rest < n) store.template operator()<1>(rest, load.template operator()<1>(rest));
 }
 
-// The bits of a tile's n elements, to bytes that begin with it: take.template operator()<kWidth>(i)
-// returns elements i ... i + kWidth - 1. Whole blocks of kThreads call it.
-template <bool kPacked, class Take>
-__device__ void PutBits(std::uint32_t n, const Take& take, std::uint8_t* bits) {
+template <int kWidth>
+__device__ std::uint32_t BitsOf(const Pack<float, kWidth>& values) {
+  std::uint32_t bits = 0;
+  for (int k = 0; k < kWidth; ++k)
+    bits |= static_cast<std::uint32_t>(IsPositive(values.at[k])) << k;
+  return bits;
+}
+
+// Writes a byte, from its 8 elements' threads. Whole warps call it; thread t has the bits of
+// elements i ... i + kWidth - 1, i being kWidth * t and more.
+template <int kWidth>
+__device__ void PutByte(std::uint32_t mine, std::uint32_t i, std::uint32_t n, std::uint8_t* bits) {
+  std::uint32_t byte = 0;
+  if constexpr (kWidth == 4)
+    byte = mine | __shfl_down_sync(~0U, mine, 1) << kWidth;
+  else
+    byte = __ballot_sync(~0U, mine != 0) >> (threadIdx.x % kWarp);
+  if (i < n && i % 8 == 0) bits[i / 8] = static_cast<std::uint8_t>(byte);
+}
+
+// The n elements of a tile that begins at element `begin`: calls visit.template operator()<kWidth>
+// (i, values) with all of them, in turn, and writes their bits to bytes that begin with the tile's.
+// Whole blocks of kThreads call it.
+template <bool kPacked, class Source, class Visit>
+__device__ void PutBits(const Source& source, std::size_t begin, std::uint32_t n,
+                        const Visit& visit, std::uint8_t* bits) {
   constexpr std::uint32_t kWidth = kTaken<kPacked>;
-#pragma unroll 4
-  for (std::uint32_t first = 0; first < n; first += kThreads * kWidth) {
-    const std::uint32_t i = first + threadIdx.x * kWidth;
+  constexpr std::uint32_t kStep = kThreads * kWidth;
+  const auto visited = [&]<int kNow>(std::uint32_t i, const auto& loaded) {
+    const auto values = Source::template Sum<kNow>(loaded);
+    visit.template operator()<kNow>(i, values);
+    return BitsOf(values);
+  };
+  std::uint32_t i = threadIdx.x * kWidth;
+  if (n == kTile) {
+    for (; i < kTile; i += kAtOnce * kStep) {
+      decltype(source.template Load<kWidth>(i)) loaded[kAtOnce];
+#pragma unroll
+      for (std::uint32_t u = 0; u < kAtOnce; ++u)
+        loaded[u] = source.template Load<kWidth>(begin + i + u * kStep);
+#pragma unroll
+      for (std::uint32_t u = 0; u < kAtOnce; ++u) {
+        const std::uint32_t at = i + u * kStep;
+        PutByte<kWidth>(visited.template operator()<kWidth>(at, loaded[u]), at, n, bits);
+      }
+    }
+    return;
+  }
+  for (; i - threadIdx.x * kWidth < n; i += kStep) {
     std::uint32_t mine = 0;
     if (i + kWidth <= n) {
-      const auto values = take.template operator()<kWidth>(i);
-      for (std::uint32_t k = 0; k < kWidth; ++k)
-        mine |= static_cast<std::uint32_t>(IsPositive(values.at[k])) << k;
+      mine = visited.template operator()<kWidth>(i, source.template Load<kWidth>(begin + i));
     } else {
       for (std::uint32_t k = 0; i + k < n; ++k)
-        mine |= static_cast<std::uint32_t>(IsPositive(take.template operator()<1>(i + k).at[0]))
-                << k;
+        mine |= visited.template operator()<1>(i + k, source.template Load<1>(begin + i + k)) << k;
     }
-    if constexpr (kPacked) {
-      mine |= __shfl_down_sync(~0U, mine, 1) << kWidth;
-    } else {
-      mine = __ballot_sync(~0U, mine != 0) >> (threadIdx.x % kWarp);
-    }
-    if (i < n && i % 8 == 0) bits[i / 8] = static_cast<std::uint8_t>(mine);
+    PutByte<kWidth>(mine, i, n, bits);
   }
 }
 

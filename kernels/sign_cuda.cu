@@ -77,15 +77,16 @@ template <bool kPacked>
 __device__ void SubtractLevels(const BlockSize& block, const Levels* levels, const float* p,
                                std::uint32_t count, float* residual) {
   const bool in_fours = block.size % 4 == 0;
-  ForTile<kPacked>(count, [&]<int kWidth>(std::uint32_t i) {
-    auto values = LoadPack<kWidth>(p + i);
-    Levels level = levels[block.Quotient(i)];
-    for (int k = 0; k < kWidth; ++k) {
-      if (k > 0 && !in_fours) level = levels[block.Quotient(i + k)];
-      values.at[k] = values.at[k] - (IsPositive(values.at[k]) ? level.up : level.down);
-    }
-    StorePack(values, residual + i);
-  });
+  ForTile<kPacked>(
+      count, [&]<int kWidth>(std::uint32_t i) { return LoadPack<kWidth>(p + i); },
+      [&]<int kWidth>(std::uint32_t i, Pack<float, kWidth> values) {
+        Levels level = levels[block.Quotient(i)];
+        for (int k = 0; k < kWidth; ++k) {
+          if (k > 0 && !in_fours) level = levels[block.Quotient(i + k)];
+          values.at[k] = values.at[k] - (IsPositive(values.at[k]) ? level.up : level.down);
+        }
+        StorePack(values, residual + i);
+      });
 }
 
 template <bool kTwo, class Source, bool kPacked>
@@ -100,11 +101,9 @@ __global__ void __launch_bounds__(kThreads)
     const std::size_t begin = tile * step;
     const auto count = static_cast<std::uint32_t>(std::min(n - begin, step));
     PutBits<kPacked>(
-        count,
-        [&]<int kWidth>(std::uint32_t i) {
-          const auto values = source.template Take<kWidth>(begin + i);
+        source, begin, count,
+        [&]<int kWidth>(std::uint32_t i, const Pack<float, kWidth>& values) {
           StorePack(values, p + i);
-          return values;
         },
         bits + begin / 8);
     __syncthreads();
@@ -127,9 +126,8 @@ __global__ void PackKernel(Guard guard, Plain source, std::size_t n, std::uint8_
   for (std::size_t begin = std::size_t{blockIdx.x} * kTile; begin < n;
        begin += std::size_t{gridDim.x} * kTile) {
     PutBits<kPacked>(
-        static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kTile})),
-        [&]<int kWidth>(std::uint32_t i) { return source.Take<kWidth>(begin + i); },
-        bits + begin / 8);
+        source, begin, static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kTile})),
+        []<int kWidth>(std::uint32_t, const Pack<float, kWidth>&) {}, bits + begin / 8);
   }
 }
 

@@ -25,6 +25,12 @@ struct ScaledSignLevels {
   }
 };
 
+template <int kWidth>
+struct Coded {
+  std::uint32_t word;  // its low bits
+  Pack<float, kWidth> y;
+};
+
 // y = 0 + level, or y + level.
 template <class LevelsAt, bool kAdd, bool kPacked>
 __global__ void DecodeKernel(Guard guard, const std::uint8_t* bits, LevelsAt levels_at,
@@ -34,16 +40,19 @@ __global__ void DecodeKernel(Guard guard, const std::uint8_t* bits, LevelsAt lev
        begin += std::size_t{gridDim.x} * kTile) {
     const TileBlocks blocks(block, begin);
     const std::uint8_t* tile_bits = bits + begin / 8;
-    const auto count = static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kTile}));
-    ForTile<kPacked>(count, [&]<int kWidth>(std::uint32_t i) {
-      Pack<float, kWidth> values = {};
-      if constexpr (kAdd) values = LoadPack<kWidth>(y + begin + i);
-      const std::uint32_t word = tile_bits[i / 8] >> (i % 8);
+    const auto load = [&]<int kWidth>(std::uint32_t i) {
+      Coded<kWidth> coded = {std::uint32_t{tile_bits[i / 8]} >> (i % 8), {}};
+      if constexpr (kAdd) coded.y = LoadPack<kWidth>(y + begin + i);
+      return coded;
+    };
+    const auto store = [&]<int kWidth>(std::uint32_t i, Coded<kWidth> coded) {
       const auto levels = LevelsOf<kWidth>(blocks, i, levels_at);
       for (int k = 0; k < kWidth; ++k)
-        values.at[k] += (word >> k & 1) != 0 ? levels.at[k].up : levels.at[k].down;
-      StorePack(values, y + begin + i);
-    });
+        coded.y.at[k] += (coded.word >> k & 1) != 0 ? levels.at[k].up : levels.at[k].down;
+      StorePack(coded.y, y + begin + i);
+    };
+    ForTile<kPacked>(static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kTile})), load,
+                     store);
   }
 }
 

@@ -42,7 +42,9 @@ __global__ void RunsKernel(Guard guard, Source source, Cut cut, std::size_t coun
     RowLanes<std::uint32_t> positive;
     ForRow<kPacked>(
         static_cast<std::uint32_t>(members),
-        [&]<int kWidth>(std::uint32_t j) { return source.template Take<kWidth>(begin + j); },
+        [&]<int kWidth>(std::uint32_t j) {
+          return Source::template Sum<kWidth>(source.template Load<kWidth>(begin + j));
+        },
         [&](int k, float x) {
           up.at[k] += UpOf<kTwo>(x);
           if constexpr (kTwo) {
@@ -103,7 +105,7 @@ __global__ void __launch_bounds__(kThreads)
     if (!kTwo) positive = members;
     const auto wide = [&](auto of) {
       return BlockLaneSum<double>(members, [&](std::size_t i) -> double {
-        return of(source.template Take<1>(begin + i).at[0]);
+        return of(Source::template Sum<1>(source.template Load<1>(begin + i)).at[0]);
       });
     };
     double wide_up = 0;
@@ -124,16 +126,15 @@ __global__ void FeedbackKernel(Guard guard, Fed source, std::size_t n, BlockSize
   for (std::size_t begin = std::size_t{blockIdx.x} * kTile; begin < n;
        begin += std::size_t{gridDim.x} * kTile) {
     const TileBlocks blocks(block, begin);
-    const auto take = [&]<int kWidth>(std::uint32_t i) {
-      const auto p = source.Take<kWidth>(begin + i);
+    const auto visit = [&]<int kWidth>(std::uint32_t i, const Pack<float, kWidth>& p) {
       const auto levels = LevelsOf<kWidth>(blocks, i, levels_at);
       Pack<float, kWidth> rest;
       for (int k = 0; k < kWidth; ++k)
         rest.at[k] = p.at[k] - (IsPositive(p.at[k]) ? levels.at[k].up : levels.at[k].down);
       StorePack(rest, source.residual + begin + i);
-      return p;
     };
-    PutBits<kPacked>(static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kTile})), take,
+    PutBits<kPacked>(source, begin,
+                     static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kTile})), visit,
                      bits + begin / 8);
   }
 }

@@ -72,13 +72,17 @@ __global__ void DivideKernel(Guard guard, float divisor, float* y, std::size_t n
   AddCounts(count, non_finite);
 }
 
+// Words that a thread counts at a time: 32 bytes, since nothing but its loads is on the way.
+template <class Word>
+constexpr int kCounted = 32 / sizeof(Word);
+
 // Counts the words that have all bits of the exponent set.
 template <class Word, bool kPacked>
 __global__ void CountKernel(Guard guard, const Word* x, std::size_t n, Word exponent,
                             std::uint64_t* total) {
   if (guard.Closed()) return;
   std::uint32_t count = 0;
-  ForPacks<kPacked, 16 / sizeof(Word)>(n, [&]<int kWidth>(std::size_t i) {
+  ForPacks<kPacked, kCounted<Word>>(n, [&]<int kWidth>(std::size_t i) {
     const auto words = LoadPack<kWidth>(x + i);
     for (int k = 0; k < kWidth; ++k) count += (words.at[k] & exponent) == exponent ? 1 : 0;
   });
@@ -104,7 +108,7 @@ void CountIn(const Backend& backend, const ConstView& x, Word exponent, std::uin
   if (x.numel == 0) return;
   const auto* words = static_cast<const Word*>(x.data);
   const bool packed = Aligned(words);
-  Launch(backend, "count non-finite", BlocksForPacks(backend, x.numel, packed, 16 / sizeof(Word)),
+  Launch(backend, "count non-finite", BlocksForPacks(backend, x.numel, packed, kCounted<Word>),
          kThreads, packed ? CountKernel<Word, true> : CountKernel<Word, false>, words, x.numel,
          exponent, count);
 }

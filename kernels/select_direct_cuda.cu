@@ -8,20 +8,17 @@
 namespace slimgrad::kernels::cuda {
 namespace {
 
-constexpr unsigned kBlock = 1024;
-constexpr unsigned kWarps = kBlock / kWarp;
-constexpr int kRounds = static_cast<int>(kDirectElements / kBlock);
-static_assert(kRounds * kWarps <= kBlock);
-
-__device__ std::size_t PlaceOf(int round) { return round * kBlock + threadIdx.x; }
-
-// A thread's elements, kBlock apart: p = residual + x, if there is a residual.
+// A thread's elements, a block apart: p = residual + x, if there is a residual.
+template <int kRounds>
 struct Column {
   float at[kRounds];
   std::uint32_t valid;
 };
-__device__ Column LoadColumn(const float* x, const float* residual, std::size_t n) {
-  Column column = {};
+__device__ std::size_t PlaceOf(int round) { return round * blockDim.x + threadIdx.x; }
+
+template <int kRounds>
+__device__ Column<kRounds> LoadColumn(const float* x, const float* residual, std::size_t n) {
+  Column<kRounds> column = {};
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) {
     const std::size_t i = PlaceOf(r);
@@ -38,8 +35,11 @@ __device__ std::uint32_t CountOf(std::uint32_t above, std::uint32_t ties) {
   return __popc(above) | static_cast<std::uint32_t>(__popc(ties)) << 16;
 }
 
-__device__ void WriteColumn(const Column& column, const Cut& cut, float* residual,
+template <unsigned kBlock, int kRounds>
+__device__ void WriteColumn(const Column<kRounds>& column, const Cut& cut, float* residual,
                             const Selected& selected) {
+  constexpr unsigned kWarps = kBlock / kWarp;
+  static_assert(kRounds * kWarps <= kBlock);
   __shared__ std::uint32_t counts[kBlock];  // before each round of each warp
   const auto ballots = [&](int r, auto use) {
     const Key key = KeyOf(column.at[r]);
@@ -75,22 +75,28 @@ __device__ void WriteColumn(const Column& column, const Cut& cut, float* residua
     });
 }
 
+template <unsigned kBlock, int kRounds>
 __global__ void __launch_bounds__(kBlock)
     DirectKernel(Guard guard, const float* x, float* residual, std::size_t n, Selected selected) {
   if (guard.Closed()) return;
-  const Column column = LoadColumn(x, residual, n);
+  const auto column = LoadColumn<kRounds>(x, residual, n);
   Key keys[kRounds];
 #pragma unroll
   for (int r = 0; r < kRounds; ++r) keys[r] = KeyOf(column.at[r]);
   const Ranked last = SelectInBlock<kBlock>(keys, column.valid, selected.room);
-  WriteColumn(column, {last.key + 1, selected.room - last.larger}, residual, selected);
+  WriteColumn<kBlock>(column, {last.key + 1, selected.room - last.larger}, residual, selected);
 }
 
 }  // namespace
 
 void SelectDirectly(const Backend& backend, const float* x, float* residual, std::size_t n,
                     const Selected& selected) {
-  Launch(backend, "top-k of a short tensor", 1, kBlock, DirectKernel, x, residual, n, selected);
+  constexpr unsigned kFew = 256;
+  constexpr unsigned kMany = 1024;
+  const bool few = n <= std::size_t{4} * kFew;
+  Launch(backend, "top-k of a short tensor", 1, few ? kFew : kMany,
+         few ? DirectKernel<kFew, 4> : DirectKernel<kMany, kDirectElements / kMany>, x, residual, n,
+         selected);
 }
 
 }  // namespace slimgrad::kernels::cuda

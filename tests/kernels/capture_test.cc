@@ -147,6 +147,28 @@ TEST(CaptureTest, Signs) {
   }
 }
 
+// Of a length with a sample, k small beside it and not.
+TEST(CaptureTest, Selection) {
+  Scratch scratch(SubjectStream()->memory());
+  (void)ScratchScope(scratch).Take<std::byte>(std::size_t{1} << 20);  // none is allocated later
+  for (std::size_t k : {kN / 100, kN / 2}) {
+    const auto indices = [k](Memories& m) {
+      return std::span(reinterpret_cast<std::uint32_t*>(m.bytes.data()), k);
+    };
+    ExpectReplaysTheCall("TopKFeedback", [&, k](const Backend& backend, Memories& m) {
+      TopKFeedback(backend, scratch, m.x.span(), m.y.span(), indices(m), m.levels.first(k));
+    });
+    ExpectReplaysTheCall("TopK", [&, k](const Backend& backend, Memories& m) {
+      TopK(backend, scratch, m.x.span(), indices(m), m.levels.first(k));
+      EXPECT_TRUE(ScatterAdd(backend, indices(m), m.levels.first(k), 0.3F, m.y.span()).ok());
+    });
+    ExpectReplaysTheCall("ThresholdSelect", [&, k](const Backend& backend, Memories& m) {
+      ThresholdSelect(backend, scratch, m.y.span(), 1.0F, indices(m), m.levels.first(k),
+                      m.number.data());
+    });
+  }
+}
+
 }  // namespace
 }  // namespace slimgrad::kernels
 

@@ -63,6 +63,7 @@ Exchange::Exchange(Group& group, Compressor compressor, std::vector<TensorSpec> 
       tensors_(std::move(tensors)),
       options_(std::move(options)),
       spec_hash_(compressor_.spec_hash()),
+      scratch_(*options_.backend.memory),
       report_(group.size()) {}
 
 Result<std::unique_ptr<Exchange>> Exchange::Create(Group& group, Compressor compressor,

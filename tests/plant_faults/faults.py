@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from cuda_faults import CUDA_FAULTS
+
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
@@ -211,4 +213,7 @@ FAULTS = (
           COMPRESSORS + "make_test"),
     fault("compressors/BUILD", "lets the linker leave methods out",
           "alwayslink = True,", "alwayslink = False,", COMPRESSORS + "registry_test"),
+
+    # GPUs.
+    *(fault(*fields, *targets) for *fields, targets in CUDA_FAULTS),
 )

@@ -209,7 +209,13 @@ class Maker {
 
 Result<Compressor> MakeCompressor(std::string_view spec) {
   SLIMGRAD_ASSIGN_OR_RETURN(const SpecNode node, ParseSpec(spec));
-  return Maker(spec).Make(node);
+  SLIMGRAD_ASSIGN_OR_RETURN(Compressor made, Maker(spec).Make(node));
+  // It is what a state file names, and has to be read again.
+  if (made.spec().size() > kMaxSpecBytes)
+    return InvalidArgument(
+        fmt::format("spec: expected a canonical text of at most {} bytes, found {}", kMaxSpecBytes,
+                    made.spec().size()));
+  return made;
 }
 
 }  // namespace slimgrad

@@ -118,7 +118,7 @@ std::vector<std::string> RowNotes(const Report& report) {
                       ThreeDigits(row.dense_fraction * 100), row.dense_reason));
     }
     if (row.saturated > 0) {
-      add(fmt::format("{} {} saturated at the largest that the wire type holds", row.saturated,
+      add(fmt::format("{} {} overflowed the wire type", row.saturated,
                       row.saturated == 1 ? "value" : "values"));
     }
     if (row.skipped_steps > 0) {

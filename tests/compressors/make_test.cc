@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 
 #include "compressors/api/registry.h"
+#include "compressors/api/spec.h"
 
 namespace slimgrad {
 namespace {
@@ -85,6 +86,16 @@ constexpr BadSpec kBad[] = {
      "spec, character 1: error_feedback: expected no other one within, found "
      "small_tensors(none,below=1024,use=error_feedback(none))\n"
      "    error_feedback(small_tensors(none,use=error_feedback(none)))\n    ^"},
+    {"error_feedback(fp16(overflow=inf))",
+     "spec, character 1: error_feedback: expected overflow=saturate within, found "
+     "fp16(overflow=inf)\n    error_feedback(fp16(overflow=inf))\n    ^"},
+    {"error_feedback(bf16(overflow=inf))",
+     "spec, character 1: error_feedback: expected overflow=saturate within, found "
+     "bf16(overflow=inf)\n    error_feedback(bf16(overflow=inf))\n    ^"},
+    {"error_feedback(small_tensors(none,use=fp16(overflow=inf)))",
+     "spec, character 1: error_feedback: expected overflow=saturate within, found "
+     "small_tensors(none,below=1024,use=fp16(overflow=inf))\n"
+     "    error_feedback(small_tensors(none,use=fp16(overflow=inf)))\n    ^"},
     {"delta_index",
      "spec, character 1: 'delta_index' is a recoder: it follows a compressor, as in "
      "top_k|delta_index\n    delta_index\n    ^"},
@@ -128,6 +139,21 @@ TEST(Make, ErrorsPointAtTheCharacter) {
       expected.replace(at, std::string_view("{methods}").size(), methods);
     EXPECT_EQ(ErrorOf(bad.text), expected);
   }
+}
+
+// Whatever is made can be made again of its canonical text, which is longer than what was given.
+TEST(Make, CanonicalTextsAreNoLongerThanSpecs) {
+  std::string spec = "fp16";
+  std::size_t made = 0;
+  for (; spec.size() <= kMaxSpecBytes; spec = "small_tensors(" + spec + ",use=" + spec + ")") {
+    const Result<Compressor> compressor = MakeCompressor(spec);
+    if (!compressor.ok()) break;
+    EXPECT_EQ(Canonical(compressor->spec()), compressor->spec());
+    ++made;
+  }
+  EXPECT_EQ(made, 7U);
+  EXPECT_EQ(spec.size(), 3052U);
+  EXPECT_EQ(ErrorOf(spec), "spec: expected a canonical text of at most 4096 bytes, found 6881");
 }
 
 TEST(Make, ValuesOutOfRange) {

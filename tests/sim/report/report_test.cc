@@ -143,7 +143,7 @@ TEST(Text, FailuresAreSaid) {
   const std::string text = ToText(SampleReport(), nullptr, 100);
   EXPECT_NE(text.find("row 18: failed: tensor 'fc1.bias'"), std::string::npos);
   EXPECT_NE(text.find("row 17: closed loop: diverged at step 37"), std::string::npos);
-  EXPECT_NE(text.find("row 3: 12 values saturated"), std::string::npos);
+  EXPECT_NE(text.find("row 3: 12 values overflowed"), std::string::npos);
   EXPECT_NE(text.find("row 11: 1 step skipped"), std::string::npos);
   EXPECT_NE(text.find("row 16: 1.74 % of the parameters went uncompressed"), std::string::npos);
 }

@@ -2,6 +2,7 @@
 
 #include "kernels/elementwise.h"
 #include "tests/kernels/inputs.h"
+#include "tests/kernels/subject.h"
 
 namespace slimgrad::kernels {
 namespace {
@@ -48,20 +49,20 @@ TEST(LowRankTest, LiteralProducts) {
   const Matrix m = {1, 2, 3, 4, 5, 6};   // 2 x 3
   const Matrix q = {1, 0, 0, 1, 2, -1};  // 3 x 2
   const Shape shape = {2, 3, 2};
-  EXPECT_EQ(Right(MultiplyRight, m, shape, q), (Matrix{7, -1, 16, -1}));
+  EXPECT_EQ(Right(subject::MultiplyRight, m, shape, q), (Matrix{7, -1, 16, -1}));
   const Matrix p = {1, 2, -1, 3};  // 2 x 2
-  EXPECT_EQ(Left(MultiplyLeft, m, shape, p), (Matrix{-3, 14, -3, 19, -3, 24}));
+  EXPECT_EQ(Left(subject::MultiplyLeft, m, shape, p), (Matrix{-3, 14, -3, 19, -3, 24}));
   Matrix to = {100, 100, 100, 100, 100, 100};
-  AddOuter(kBackend, Dirty(), p, q, 2, 3, 2, 10.0F, to);
+  subject::AddOuter(kBackend, Dirty(), p, q, 2, 3, 2, 10.0F, to);
   EXPECT_EQ(to, (Matrix{110, 120, 100, 90, 130, 50}));
 }
 
 TEST(LowRankTest, SumsThatOverflowAreWidenedAndSaturate) {
   const auto right = [](const Matrix& m, const Matrix& q) {
-    return Right(MultiplyRight, m, {1, m.size(), 1}, q)[0];
+    return Right(subject::MultiplyRight, m, {1, m.size(), 1}, q)[0];
   };
   const auto left = [](const Matrix& m, const Matrix& p) {
-    return Left(MultiplyLeft, m, {m.size(), 1, 1}, p)[0];
+    return Left(subject::MultiplyLeft, m, {m.size(), 1, 1}, p)[0];
   };
   EXPECT_EQ(right({3e38F, 3e38F}, {1, 1}), kMaxFloat);
   EXPECT_EQ(right({-3e38F, -3e38F}, {1, 1}), -kMaxFloat);
@@ -74,9 +75,10 @@ TEST(LowRankTest, SumsThatOverflowAreWidenedAndSaturate) {
   EXPECT_EQ(left({3e38F, 3e38F}, {2, -2}), 0.0F);
 
   Matrix m(4, 0.0F);
-  AddOuter(kBackend, Dirty(), Matrix{3e38F, 3e38F, 1, 1}, Matrix{2, -2, 2, 1}, 2, 2, 2, 1.0F, m);
+  subject::AddOuter(kBackend, Dirty(), Matrix{3e38F, 3e38F, 1, 1}, Matrix{2, -2, 2, 1}, 2, 2, 2,
+                    1.0F, m);
   EXPECT_EQ(m, (Matrix{0, kMaxFloat, 0, 3}));
-  AddOuter(kBackend, Dirty(), Matrix{1, 0}, Matrix{0, kMaxFloat}, 2, 2, 1, 1.0F, m);
+  subject::AddOuter(kBackend, Dirty(), Matrix{1, 0}, Matrix{0, kMaxFloat}, 2, 2, 1, 1.0F, m);
   EXPECT_EQ(m, (Matrix{0, kMaxFloat, 0, 3}));
 }
 
@@ -86,13 +88,13 @@ TEST(LowRankTest, OrderOfSums) {
   m[0] = 0x1p24F;
   m[32] = m[96] = 1;
   const Matrix ones(128, 1.0F);
-  EXPECT_EQ(Right(MultiplyRight, m, {1, 128, 1}, ones)[0], 0x1p24F + 2);
-  EXPECT_EQ(Left(MultiplyLeft, m, {128, 1, 1}, ones)[0], 0x1p24F);
+  EXPECT_EQ(Right(subject::MultiplyRight, m, {1, 128, 1}, ones)[0], 0x1p24F + 2);
+  EXPECT_EQ(Left(subject::MultiplyLeft, m, {128, 1, 1}, ones)[0], 0x1p24F);
   Matrix to = {0.0F};
-  EXPECT_EQ(ToBits(Right(MultiplyRight, {-0.0F}, {1, 1, 1}, {1})[0]), 0U);
-  EXPECT_EQ(ToBits(Left(MultiplyLeft, {-0.0F}, {1, 1, 1}, {1})[0]), 0U);
+  EXPECT_EQ(ToBits(Right(subject::MultiplyRight, {-0.0F}, {1, 1, 1}, {1})[0]), 0U);
+  EXPECT_EQ(ToBits(Left(subject::MultiplyLeft, {-0.0F}, {1, 1, 1}, {1})[0]), 0U);
   to[0] = -0.0F;
-  AddOuter(kBackend, Dirty(), Matrix{-0.0F}, Matrix{1}, 1, 1, 1, 1.0F, to);
+  subject::AddOuter(kBackend, Dirty(), Matrix{-0.0F}, Matrix{1}, 1, 1, 1, 1.0F, to);
   EXPECT_EQ(ToBits(to[0]), 0U);
 }
 
@@ -136,21 +138,21 @@ void ExpectRefAgrees(const Shape& s, Pattern pattern, const Backend& backend = k
   Matrix m = MakeInput(pattern, s.rows * s.cols);
   const Matrix p = MakeInput(Pattern::kNormal, s.rows * s.rank, 2);
   const Matrix q = MakeInput(Pattern::kNormal, s.cols * s.rank, 3);
+  EXPECT_TRUE(SameBits(Right(subject::MultiplyRight, m, s, q, backend),
+                       Right(ref::MultiplyRight, m, s, q)));
   EXPECT_TRUE(
-      SameBits(Right(cpu::MultiplyRight, m, s, q, backend), Right(ref::MultiplyRight, m, s, q)));
-  EXPECT_TRUE(
-      SameBits(Left(cpu::MultiplyLeft, m, s, p, backend), Left(ref::MultiplyLeft, m, s, p)));
-  ExpectSame(RightFed(cpu::MultiplyRightFeedback, m, s, q, backend),
+      SameBits(Left(subject::MultiplyLeft, m, s, p, backend), Left(ref::MultiplyLeft, m, s, p)));
+  ExpectSame(RightFed(subject::MultiplyRightFeedback, m, s, q, backend),
              RightFed(ref::MultiplyRightFeedback, m, s, q));
   // Factors of the pattern too.
   const Matrix factor = MakeInput(pattern, s.rows * s.rank, 4);
-  ExpectSame(OuterFed(cpu::OuterFeedback, m, s, factor, q, backend),
+  ExpectSame(OuterFed(subject::OuterFeedback, m, s, factor, q, backend),
              OuterFed(ref::OuterFeedback, m, s, factor, q));
   Matrix expected = m;
   Matrix product(m.size(), kNan);
-  cpu::Outer(backend, Dirty(), factor, q, s.rows, s.cols, s.rank, product);
+  subject::Outer(backend, Dirty(), factor, q, s.rows, s.cols, s.rank, product);
   EXPECT_TRUE(SameBits(product, OuterFed(ref::OuterFeedback, m, s, factor, q).result));
-  cpu::AddOuter(backend, Dirty(), factor, q, s.rows, s.cols, s.rank, 0.3F, m);
+  subject::AddOuter(backend, Dirty(), factor, q, s.rows, s.cols, s.rank, 0.3F, m);
   ref::AddOuter(kBackend, Dirty(), factor, q, s.rows, s.cols, s.rank, 0.3F, expected);
   EXPECT_TRUE(SameBits(m, expected));
 }
@@ -189,7 +191,7 @@ TEST(LowRankTest, StreamedOutputsAreTheSame) {
     const Matrix p = MakeInput(Pattern::kNormal, s.rows * s.rank, 2);
     const Matrix q = MakeInput(Pattern::kExponents, s.cols * s.rank, 3);
     const Matrix m = MakeInput(Pattern::kEqual, s.rows * s.cols);
-    ExpectSame(OuterFed(cpu::OuterFeedback, m, s, p, q, threads.backend()),
+    ExpectSame(OuterFed(subject::OuterFeedback, m, s, p, q, threads.backend()),
                OuterFed(ref::OuterFeedback, m, s, p, q));
   }
 }
@@ -217,15 +219,15 @@ TEST(LowRankTest, StartsDoNotMatter) {
   for (std::size_t offset : {1, 2, 3, 15}) {
     SCOPED_TRACE(offset);
     Moved x(m, offset), residual({m.rbegin(), m.rend()}, offset), a(p, offset), b(q, offset);
-    cpu::MultiplyRightFeedback(kBackend, Dirty(), x.span(), residual.span(), s.rows, s.cols,
-                               b.span(), s.rank, a.span());
+    subject::MultiplyRightFeedback(kBackend, Dirty(), x.span(), residual.span(), s.rows, s.cols,
+                                   b.span(), s.rank, a.span());
     ExpectSame({residual.values(), a.values()}, right);
     a = Moved(p, offset);
-    cpu::OuterFeedback(kBackend, Dirty(), a.span(), b.span(), s.rows, s.cols, s.rank,
-                       residual.span(), x.span());
+    subject::OuterFeedback(kBackend, Dirty(), a.span(), b.span(), s.rows, s.cols, s.rank,
+                           residual.span(), x.span());
     ExpectSame({x.values(), residual.values()}, outer);
     x = Moved(m, offset);
-    cpu::MultiplyLeft(kBackend, Dirty(), x.span(), s.rows, s.cols, a.span(), s.rank, b.span());
+    subject::MultiplyLeft(kBackend, Dirty(), x.span(), s.rows, s.cols, a.span(), s.rank, b.span());
     EXPECT_TRUE(SameBits(b.values(), left));
   }
 }
@@ -238,32 +240,33 @@ TEST(LowRankTest, FusedCallsAreTheSeparateOnes) {
     const Matrix p = MakeInput(pattern, s.rows * s.rank, 2);
     const Matrix q = MakeInput(pattern, s.cols * s.rank, 3);
     Fed expected = {{x.rbegin(), x.rend()}, {}};
-    AddSaturated(kBackend, x, expected.residual);
-    expected.result = Right(MultiplyRight, expected.residual, s, q);
-    ExpectSame(RightFed(MultiplyRightFeedback, x, s, q), expected);
+    subject::AddSaturated(kBackend, x, expected.residual);
+    expected.result = Right(subject::MultiplyRight, expected.residual, s, q);
+    ExpectSame(RightFed(subject::MultiplyRightFeedback, x, s, q), expected);
 
     expected = {x, Matrix(x.size(), 0.0F)};
-    AddOuter(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, 1.0F, expected.result);
-    AddOuter(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, -1.0F, expected.residual);
-    ExpectSame(OuterFed(OuterFeedback, x, s, p, q), expected);
+    subject::AddOuter(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, 1.0F, expected.result);
+    subject::AddOuter(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, -1.0F, expected.residual);
+    ExpectSame(OuterFed(subject::OuterFeedback, x, s, p, q), expected);
     Matrix product(x.size(), kNan);
-    Outer(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, product);
+    subject::Outer(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, product);
     EXPECT_TRUE(SameBits(product, expected.result));
   }
 }
 
 TEST(LowRankTest, LiteralFeedback) {
-  const Fed right =
-      RightFed(MultiplyRightFeedback, {1, 2, 3, kMaxFloat, 5, kMaxFloat}, {2, 3, 1}, {1, 0, -1});
+  const Fed right = RightFed(subject::MultiplyRightFeedback, {1, 2, 3, kMaxFloat, 5, kMaxFloat},
+                             {2, 3, 1}, {1, 0, -1});
   EXPECT_EQ(right.residual, (Matrix{kMaxFloat, 7, kMaxFloat, kMaxFloat, 7, kMaxFloat}));
   EXPECT_EQ(right.result, (Matrix{0, 0}));
   const Fed outer =
-      OuterFed(OuterFeedback, {1, 1, -kMaxFloat, kInf}, {2, 2, 1}, {1, kMaxFloat}, {2, 3});
+      OuterFed(subject::OuterFeedback, {1, 1, -kMaxFloat, kInf}, {2, 2, 1}, {1, kMaxFloat}, {2, 3});
   EXPECT_EQ(outer.result, (Matrix{2, 3, kMaxFloat, kMaxFloat}));
   EXPECT_EQ(outer.residual, (Matrix{-1, -2, -kMaxFloat, kInf}));
   // Of rank 0 nothing goes anywhere, but the residual still grows.
-  EXPECT_EQ(RightFed(MultiplyRightFeedback, {1, 2, 3}, {1, 3, 0}, {}).residual, (Matrix{4, 4, 4}));
-  EXPECT_EQ(OuterFed(OuterFeedback, {1, -0.0F}, {1, 2, 0}, {}, {}).result, (Matrix{0, 0}));
+  EXPECT_EQ(RightFed(subject::MultiplyRightFeedback, {1, 2, 3}, {1, 3, 0}, {}).residual,
+            (Matrix{4, 4, 4}));
+  EXPECT_EQ(OuterFed(subject::OuterFeedback, {1, -0.0F}, {1, 2, 0}, {}, {}).result, (Matrix{0, 0}));
 }
 
 // Largest difference of transpose(p) p from the identity.
@@ -282,7 +285,7 @@ double GramError(const Matrix& p, std::size_t rows, std::size_t rank) {
 
 Matrix Orthonormal(Matrix p, std::size_t rows, std::size_t rank, const RandomKey& key = kKey) {
   Matrix expected = p;
-  Orthonormalize(kBackend, Dirty(), rows, rank, key, p);
+  subject::Orthonormalize(kBackend, Dirty(), rows, rank, key, p);
   ref::Orthonormalize(kBackend, Dirty(), rows, rank, key, expected);
   EXPECT_TRUE(SameBits(p, expected));
   EXPECT_LT(GramError(p, rows, rank), 1e-6);
@@ -375,25 +378,28 @@ TEST(OrthonormalizeTest, MoreColumnsThanOneGroup) {
 TEST(OrthonormalizeTest, NansStay) {
   Matrix p = MakeInput(Pattern::kNormal, 20);
   p[0] = kNan;
-  Orthonormalize(kBackend, Dirty(), 10, 2, kKey, p);
+  subject::Orthonormalize(kBackend, Dirty(), 10, 2, kKey, p);
   EXPECT_TRUE(std::isnan(p[0]));
   p = MakeInput(Pattern::kNormal, 20);
   p[0] = kInf;
-  Orthonormalize(kBackend, Dirty(), 10, 2, kKey, p);
+  subject::Orthonormalize(kBackend, Dirty(), 10, 2, kKey, p);
   EXPECT_TRUE(std::isnan(p[0]));
 }
 
 TEST(LowRankDeathTest, MistakesOfTheCallerStop) {
   Matrix six(6), two(2), three(3), four(4);
-  EXPECT_DEATH(MultiplyRight(kBackend, Dirty(), six, 2, 3, three, 1, three), "check failed");
-  EXPECT_DEATH(MultiplyRight(kBackend, Dirty(), four, 2, 3, three, 1, two), "check failed");
-  EXPECT_DEATH(MultiplyLeft(kBackend, Dirty(), six, 2, 3, six, 3, six), "check failed");
-  EXPECT_DEATH(AddOuter(kBackend, Dirty(), two, two, 2, 3, 1, 1.0F, six), "check failed");
-  EXPECT_DEATH(MultiplyRightFeedback(kBackend, Dirty(), six, four, 2, 3, three, 1, two),
+  EXPECT_DEATH(subject::MultiplyRight(kBackend, Dirty(), six, 2, 3, three, 1, three),
                "check failed");
-  EXPECT_DEATH(Outer(kBackend, Dirty(), two, three, 2, 3, 1, four), "check failed");
-  EXPECT_DEATH(OuterFeedback(kBackend, Dirty(), two, three, 2, 3, 1, six, four), "check failed");
-  EXPECT_DEATH(Orthonormalize(kBackend, Dirty(), 2, 3, kKey, six), "check failed");
+  EXPECT_DEATH(subject::MultiplyRight(kBackend, Dirty(), four, 2, 3, three, 1, two),
+               "check failed");
+  EXPECT_DEATH(subject::MultiplyLeft(kBackend, Dirty(), six, 2, 3, six, 3, six), "check failed");
+  EXPECT_DEATH(subject::AddOuter(kBackend, Dirty(), two, two, 2, 3, 1, 1.0F, six), "check failed");
+  EXPECT_DEATH(subject::MultiplyRightFeedback(kBackend, Dirty(), six, four, 2, 3, three, 1, two),
+               "check failed");
+  EXPECT_DEATH(subject::Outer(kBackend, Dirty(), two, three, 2, 3, 1, four), "check failed");
+  EXPECT_DEATH(subject::OuterFeedback(kBackend, Dirty(), two, three, 2, 3, 1, six, four),
+               "check failed");
+  EXPECT_DEATH(subject::Orthonormalize(kBackend, Dirty(), 2, 3, kKey, six), "check failed");
 }
 
 }  // namespace

@@ -1,0 +1,126 @@
+// Bytes an element of m, of what must be moved and of what is, at ranks of up to 8: MultiplyLeft 4;
+// beyond, 4 more for each 8 of the rank, from the second cache if at all.
+//
+// An entry of q is one chain of additions over all rows, so there are no more threads that add than
+// q has entries: few, for what must be in flight from memory. A block of threads therefore fetches
+// rows of a few columns to shared memory, all threads ahead of those that add.
+#include <cuda_pipeline.h>
+
+#include "kernels/blocks.h"
+#include "kernels/cuda_low_rank.cuh"
+#include "kernels/low_rank.h"
+
+namespace slimgrad::kernels::cuda {
+namespace {
+
+struct LeftCall {
+  const float* m;
+  std::size_t rows;
+  std::size_t cols;
+  const float* p;
+  std::size_t rank;
+  float* q;
+};
+
+constexpr std::size_t kStageFloats = 6144;  // of 48 KiB, half
+
+// Some rows of kColumns columns of m and kRanks of p, from `column` and `first` on.
+template <unsigned kColumns, unsigned kRanks>
+struct Stage {
+  static constexpr unsigned kRows = kStageFloats / (kColumns + kRanks) / kWarp * kWarp;
+
+  // Fetches rows from `row` on. All threads call it.
+  __device__ void Fetch(const LeftCall& call, std::size_t row, std::size_t column,
+                        std::size_t first) {
+    const auto count = static_cast<unsigned>(min(call.rows - row, std::size_t{kRows}));
+    Fetch<kColumns>(call.m + row * call.cols + column, call.cols, call.cols - column, count,
+                    &m[0][0]);
+    Fetch<kRanks>(call.p + row * call.rank + first, call.rank, call.rank - first, count, &p[0][0]);
+    __pipeline_commit();
+  }
+
+  // `count` rows of kWidth columns, of which some may be beyond the matrix.
+  template <unsigned kWidth>
+  static __device__ void Fetch(const float* from, std::size_t stride, std::size_t columns,
+                               unsigned count, float* to) {
+    static_assert(kThreads % kWidth == 0);
+    const unsigned column = threadIdx.x % kWidth;
+    if (column >= columns) return;
+    for (unsigned i = threadIdx.x / kWidth; i < count; i += kThreads / kWidth)
+      __pipeline_memcpy_async(to + i * kWidth + column, from + i * stride + column, sizeof(float));
+  }
+
+  float m[kRows][kColumns];
+  float p[kRows][kRanks];
+};
+
+// The entries of q of kColumns columns of m and kRanks of p: a thread an entry adds.
+template <unsigned kColumns, unsigned kRanks>
+__device__ void MultiplyColumns(const LeftCall& call, Stage<kColumns, kRanks> (&stages)[2],
+                                std::size_t column, std::size_t first) {
+  constexpr unsigned kRows = Stage<kColumns, kRanks>::kRows;
+  const unsigned j = threadIdx.x % kColumns;
+  const unsigned r = threadIdx.x / kColumns;
+  const bool adds = r < kRanks && first + r < call.rank && column + j < call.cols;
+  float sum = 0;
+  stages[0].Fetch(call, 0, column, first);
+  unsigned now = 0;
+  for (std::size_t row = 0; row < call.rows; row += kRows, now ^= 1) {
+    const auto count = static_cast<unsigned>(min(call.rows - row, std::size_t{kRows}));
+    const bool more = count < call.rows - row;
+    if (more) stages[now ^ 1].Fetch(call, row + kRows, column, first);
+    __pipeline_wait_prior(more ? 1 : 0);
+    __syncthreads();
+    if (adds) {
+#pragma unroll 8
+      for (unsigned i = 0; i < count; ++i) sum += stages[now].m[i][j] * stages[now].p[i][r];
+    }
+    __syncthreads();
+  }
+  if (!adds) return;
+  const float* const m = call.m + column + j;
+  const float* const p = call.p + first + r;
+  if (!IsFinite(sum)) sum = WideProduct(m, call.cols, p, call.rank, call.rows);
+  call.q[(column + j) * call.rank + first + r] = sum;
+}
+
+template <unsigned kColumns, unsigned kRanks>
+__global__ void __launch_bounds__(kThreads) LeftKernel(Guard guard, LeftCall call) {
+  if (guard.Closed()) return;
+  __shared__ Stage<kColumns, kRanks> stages[2];
+  static_assert(kColumns * kRanks <= kThreads);
+  const std::size_t slices = BlockCount(call.rank, kRanks);
+  const std::size_t items = BlockCount(call.cols, kColumns) * slices;
+  for (std::size_t item = blockIdx.x; item < items; item += gridDim.x)
+    MultiplyColumns(call, stages, item / slices * kColumns, item % slices * kRanks);
+}
+
+// As many columns as leave every multiprocessor something to do: pieces of rows that are too short
+// keep memory from its best.
+template <unsigned kRanks>
+void Multiply(const Backend& backend, const LeftCall& call) {
+  const std::size_t slices = BlockCount(call.rank, kRanks);
+  const std::size_t wanted = std::size_t{2} * backend.cuda->multiprocessors();
+  const auto launch = [&](auto kernel, std::size_t columns) {
+    Launch(backend, "multiply columns",
+           BlocksFor(backend, BlockCount(call.cols, columns) * slices, 1), kThreads, kernel, call);
+  };
+  if (BlockCount(call.cols, 32) * slices >= wanted) return launch(LeftKernel<32, kRanks>, 32);
+  if (BlockCount(call.cols, 16) * slices >= wanted) return launch(LeftKernel<16, kRanks>, 16);
+  launch(LeftKernel<8, kRanks>, 8);
+}
+
+}  // namespace
+
+void MultiplyLeft(const Backend& backend, Scratch&, In m, std::size_t rows, std::size_t cols, In p,
+                  std::size_t rank, Out q) {
+  CheckProduct(m.size(), rows, cols, p.size(), q.size(), rank);
+  if (q.empty()) return;
+  const auto multiply = rank <= 1   ? Multiply<1>
+                        : rank <= 2 ? Multiply<2>
+                        : rank <= 4 ? Multiply<4>
+                                    : Multiply<8>;
+  multiply(backend, {m.data(), rows, cols, p.data(), rank, q.data()});
+}
+
+}  // namespace slimgrad::kernels::cuda

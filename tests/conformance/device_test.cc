@@ -186,7 +186,7 @@ TEST_P(DeviceTest, AStepThatIsNotFiniteIsSkippedAndChangesNothing) {
   EXPECT_TRUE(std::isnan(device.averages()[0][1][0]));  // untouched
   Ranks host(spec(), 2, tensors);
   host.MustStep(RandomGradients(tensors, 2, 0));
-  host.MustStep(gradients);
+  ASSERT_TRUE(host.Step(gradients).ok());
   EXPECT_EQ(StateFile(device.exchange(), 0).size(), fields);
   EXPECT_EQ(StateFile(device.exchange(), 1), StateFile(host.exchange(), 1));
 }

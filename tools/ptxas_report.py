@@ -33,9 +33,9 @@ def _ptxas_output(source, architecture):
 
 
 def _kernel_names(mangled):
-    filtered = subprocess.run([_HOME / "bin/cu++filt"], input="\n".join(mangled), text=True,
+    filtered = subprocess.run(["c++filt"], input="\n".join(mangled), text=True,
                               check=True, capture_output=True).stdout
-    return [re.search(r"(\w+)(?:<.*>)?\(", line).group(1) for line in filtered.splitlines()]
+    return [re.search(r"\w+Kernel\b", line).group(0) for line in filtered.splitlines()]
 
 
 def _usage(output):

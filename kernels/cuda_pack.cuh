@@ -38,6 +38,8 @@ __device__ Pack<T, kWidth> LoadPack(const T* p) {
     *reinterpret_cast<uint2*>(pack.at) = *reinterpret_cast<const uint2*>(p);
   } else if constexpr (kBytes == 4) {
     *reinterpret_cast<std::uint32_t*>(pack.at) = *reinterpret_cast<const std::uint32_t*>(p);
+  } else if constexpr (kBytes == 2) {
+    *reinterpret_cast<std::uint16_t*>(pack.at) = *reinterpret_cast<const std::uint16_t*>(p);
   } else {
     for (int i = 0; i < kWidth; ++i) pack.at[i] = p[i];
   }

@@ -154,6 +154,10 @@ __device__ float CodeAt(const std::uint8_t* codes, std::size_t i) {
 
 // --- decoding
 
+// Elements that a thread takes at a time: one access of fp32, so that a warp's stores fill whole
+// sectors.
+inline constexpr int kDecoded = 4;
+
 struct DecodeCall {
   const std::uint8_t* codes;
   const float* scales;
@@ -167,7 +171,7 @@ struct DecodeCall {
 template <int kBits, bool kAdd, bool kPacked>
 __global__ void DecodeKernel(Guard guard, DecodeCall call) {
   if (guard.Closed()) return;
-  ForPacks<kPacked>(call.n, [&]<int kWidth>(std::size_t i) {
+  ForPacks<kPacked, kDecoded>(call.n, [&]<int kWidth>(std::size_t i) {
     const Scaling scaling(call.scales[call.block.Quotient(i)], call.largest);
     Pack<float, kWidth> y = {};
     if constexpr (kAdd) y = LoadPack<kWidth>(call.y + i);
@@ -187,12 +191,12 @@ template <int kBits>
 void DecodeBlocks(const Backend& backend, const std::uint8_t* codes, const float* scales,
                   std::size_t block, float largest, float weight, bool add, Out y) {
   const std::size_t n = y.size();
-  const bool packed = (block % kPiece == 0 || block >= n) && Aligned(y.data()) &&
-                      reinterpret_cast<std::uintptr_t>(codes) % kBits == 0;
+  const bool packed = (block % kDecoded == 0 || block >= n) && Aligned(y.data()) &&
+                      reinterpret_cast<std::uintptr_t>(codes) % (kDecoded * kBits / 8) == 0;
   const auto kernel =
       add ? (packed ? DecodeKernel<kBits, true, true> : DecodeKernel<kBits, true, false>)
           : (packed ? DecodeKernel<kBits, false, true> : DecodeKernel<kBits, false, false>);
-  Launch(backend, "decode blocks", BlocksForPacks(backend, n, packed), kThreads, kernel,
+  Launch(backend, "decode blocks", BlocksForPacks(backend, n, packed, kDecoded), kThreads, kernel,
          DecodeCall{codes, scales, n, Divisor(n, std::min(block, n)), largest, weight, y.data()});
 }
 

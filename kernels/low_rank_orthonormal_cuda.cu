@@ -11,13 +11,14 @@ namespace slimgrad::kernels::cuda {
 namespace {
 
 constexpr unsigned kMostThreads = 1024;
+constexpr std::size_t kSharedRows = 8192;
 
 struct Basis {
   std::size_t rows;
   std::size_t rank;
   RandomKey key;
   float* p;
-  float* columns;  // the columns of p, one after the other
+  float* columns;  // those that are done, one after the other, and what is to be the next
   double* sums;    // of run k of product j, at j * runs + k
   std::size_t runs;
 
@@ -90,22 +91,21 @@ __device__ bool MakeOrthonormal(const Basis& basis, std::size_t c, float* v) {
 
 __global__ void __launch_bounds__(kMostThreads) OrthonormalizeKernel(Guard guard, Basis basis) {
   if (guard.Closed()) return;
+  __shared__ float shared[kSharedRows];
   const std::size_t size = basis.rows * basis.rank;
-  ForRows(basis, [&](std::size_t i) {
-    for (std::size_t c = 0; c < basis.rank; ++c) basis.Column(c)[i] = basis.p[i * basis.rank + c];
-  });
   for (std::size_t c = 0; c < basis.rank; ++c) {
-    float* const v = basis.Column(c);
+    float* const column = basis.Column(c);
+    float* const v = basis.rows <= kSharedRows ? shared : column;
+    float* const p = basis.p + c;
+    ForRows(basis, [&](std::size_t i) { v[i] = p[i * basis.rank]; });
     for (std::uint64_t attempt = 0; !MakeOrthonormal(basis, c, v); ++attempt) {
       ForRows(basis, [&](std::size_t i) {
         const std::uint64_t at = attempt * size + i * basis.rank + c;
         v[i] = cuda::Philox(basis.key, at / kPhilox32s).Uniform(at) - 0.5F;
       });
     }
+    ForRows(basis, [&](std::size_t i) { column[i] = p[i * basis.rank] = v[i]; });
   }
-  ForRows(basis, [&](std::size_t i) {
-    for (std::size_t c = 0; c < basis.rank; ++c) basis.p[i * basis.rank + c] = basis.Column(c)[i];
-  });
 }
 
 }  // namespace

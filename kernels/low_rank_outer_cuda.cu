@@ -50,7 +50,7 @@ using Four = Pack<float, 4>;
 template <bool kPacked>
 __device__ Four Load(const float* row, const Columns<kPacked>& columns) {
   if constexpr (kPacked) {
-    return columns.count > 0 ? LoadPack<4>(row + columns.first) : Four{};
+    return LoadPack<4>(row + columns.first);
   } else {
     Four values = {};
     for (int k = 0; k < 4; ++k)
@@ -62,7 +62,7 @@ __device__ Four Load(const float* row, const Columns<kPacked>& columns) {
 template <bool kPacked>
 __device__ void Store(const Four& values, const Columns<kPacked>& columns, float* row) {
   if constexpr (kPacked) {
-    if (columns.count > 0) StorePack(values, row + columns.first);
+    StorePack(values, row + columns.first);
   } else {
     for (int k = 0; k < 4; ++k)
       if (k < columns.count) row[columns.At(k)] = values.at[k];
@@ -138,6 +138,7 @@ __global__ void __launch_bounds__(kThreads) OuterKernel(Guard guard, OuterCall c
   const std::size_t tiles = across * BlockCount(call.rows, kTileRows);
   for (std::size_t tile = FirstItem() / kWarp; tile < tiles; tile += ItemStride() / kWarp) {
     const Columns<kPacked> columns(call, tile % across);
+    if (columns.count == 0) continue;
     const std::size_t begin = tile / across * kTileRows;
     const auto rows = static_cast<unsigned>(min(call.rows - begin, kTileRows));
     std::uint32_t left = 0;  // rows for WriteEntry

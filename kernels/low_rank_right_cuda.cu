@@ -83,7 +83,8 @@ __device__ void SumPart(const RightCall& call, const Part& part) {
       for (int r = 0; r < kRank; ++r) lanes[half][k][r] += entry[k] * q[r];
   };
   std::uint32_t i = lane;
-#pragma unroll 1
+  constexpr int kAtOnce = kFeedback ? 1 : 2;  // so that enough is on its way from memory
+#pragma unroll kAtOnce
   for (; i + kWarp < part.columns; i += kSumLanes) {
     add(0, i);
     add(1, i + kWarp);
@@ -100,8 +101,7 @@ __device__ void SumPart(const RightCall& call, const Part& part) {
 }
 
 template <int kRank, bool kFeedback>
-__global__ void __launch_bounds__(kThreads)
-    RunsKernel(Guard guard, RightCall call) {
+__global__ void __launch_bounds__(kThreads) RunsKernel(Guard guard, RightCall call) {
   if (guard.Closed()) return;
   const std::size_t groups = (call.rows + kRows<kRank> - 1) / kRows<kRank>;
   for (std::size_t item = FirstItem() / kWarp; item < groups * call.runs;

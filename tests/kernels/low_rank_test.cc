@@ -158,8 +158,10 @@ void ExpectRefAgrees(const Shape& s, Pattern pattern, const Backend& backend = k
 }
 
 TEST(LowRankTest, EveryShapeAndPatternAsTheReferenceDoes) {
-  for (const Shape& shape : kShapes)
+  for (Shape shape : kShapes) {
+    if (OnCuda()) shape.rows = std::min<std::size_t>(shape.rows, 70);
     for (Pattern pattern : kPatterns) ExpectRefAgrees(shape, pattern);
+  }
 }
 
 // All ranks that inner loops know and what is made up of them; widths around the cuts between
@@ -174,6 +176,37 @@ TEST(LowRankTest, EveryRankAndWidthAsTheReferenceDoes) {
   }
 }
 
+// Of wide matrices a GPU takes more columns at a time; more runs than one and more columns of a
+// factor than are worked on at once; columns that are and are not whole accesses.
+TEST(LowRankTest, WideMatricesAsTheReferenceDoes) {
+  for (std::size_t cols : {5000, 10003}) {
+    for (std::size_t rank : {1, 2, 3, 5})
+      ExpectRefAgrees({rank + 2, cols, rank}, Pattern::kExponents);
+    ExpectRefAgrees({17, cols, 17}, Pattern::kNormal);
+  }
+}
+
+TEST(LowRankTest, OnlyIfDecidesWhetherAnythingIsDone) {
+  const std::uint64_t never = 0, always = 3;
+  const Shape s = {9, 4200, 4};
+  const Matrix m = MakeInput(Pattern::kNormal, s.rows * s.cols);
+  const Matrix p = MakeInput(Pattern::kNormal, s.rows * s.rank, 2);
+  const Matrix q = MakeInput(Pattern::kNormal, s.cols * s.rank, 3);
+  Backend backend;
+  backend.only_if = &never;
+  ExpectSame(RightFed(subject::MultiplyRightFeedback, m, s, q, backend),
+             {{m.rbegin(), m.rend()}, Matrix(p.size(), -7.0F)});
+  EXPECT_TRUE(SameBits(Left(subject::MultiplyLeft, m, s, p, backend), Matrix(q.size(), -7.0F)));
+  Matrix to = m, basis = p;
+  subject::AddOuter(backend, Dirty(), p, q, s.rows, s.cols, s.rank, 0.3F, to);
+  EXPECT_TRUE(SameBits(to, m));
+  subject::Orthonormalize(backend, Dirty(), s.rows, s.rank, kKey, basis);
+  EXPECT_TRUE(SameBits(basis, p));
+  backend.only_if = &always;
+  ExpectSame(RightFed(subject::MultiplyRightFeedback, m, s, q, backend),
+             RightFed(ref::MultiplyRightFeedback, m, s, q));
+}
+
 TEST(LowRankTest, ThreadsChangeNothing) {
   FourThreads threads;
   ExpectRefAgrees({400, 600, 3}, Pattern::kNormal, threads.backend());
@@ -185,8 +218,9 @@ TEST(LowRankTest, ThreadsChangeNothing) {
 // Rows of few and of many columns, whose lines rows' ends cut or do not.
 TEST(LowRankTest, StreamedOutputsAreTheSame) {
   FourThreads threads;
-  for (const Shape& s : {Shape{500, 2101, 2}, Shape{16400, 64, 1}, Shape{16400, 65, 1},
-                         Shape{500, 2112, 4}, Shape{500, 2112, 3}}) {
+  for (Shape s : {Shape{500, 2101, 2}, Shape{16400, 64, 1}, Shape{16400, 65, 1},
+                  Shape{500, 2112, 4}, Shape{500, 2112, 3}}) {
+    if (OnCuda()) s.rows /= 10;
     SCOPED_TRACE(NameOf(s));
     const Matrix p = MakeInput(Pattern::kNormal, s.rows * s.rank, 2);
     const Matrix q = MakeInput(Pattern::kExponents, s.cols * s.rank, 3);
@@ -209,7 +243,7 @@ struct Moved {
 };
 
 TEST(LowRankTest, StartsDoNotMatter) {
-  const Shape s = {600, 1801, 3};
+  const Shape s = {OnCuda() ? 60U : 600U, 1801, 3};
   const Matrix m = MakeInput(Pattern::kNormal, s.rows * s.cols);
   const Matrix p = MakeInput(Pattern::kNormal, s.rows * s.rank, 2);
   const Matrix q = MakeInput(Pattern::kNormal, s.cols * s.rank, 3);
@@ -368,6 +402,13 @@ TEST(OrthonormalizeTest, ReplacementsThatFailAreReplaced) {
   ASSERT_EQ(Uniform(key, 0), 0.5F);
   ASSERT_LT(Uniform(key, 1), 0.5F);
   EXPECT_EQ(Orthonormal({0}, 1, 1, key), Matrix{-1});
+}
+
+// More rows than a GPU keeps a column of at hand; several runs.
+TEST(OrthonormalizeTest, ManyRows) {
+  Orthonormal(MakeInput(Pattern::kNormal, 8192 * 2), 8192, 2);
+  Orthonormal(MakeInput(Pattern::kExponents, 9001 * 3), 9001, 3);
+  Orthonormal(Matrix(8193 * 2, 1.0F), 8193, 2);
 }
 
 TEST(OrthonormalizeTest, MoreColumnsThanOneGroup) {

@@ -84,6 +84,7 @@ struct ReplayCommand {
         "replay", "Replay recorded gradients through compressors and compare them.");
     command->add_option("--trace", trace, "Folder of the gradient trace")
         ->required()
+        ->check(NotEmpty())
         ->type_name("DIR");
     command
         ->add_option("--compressors", compressors,
@@ -126,6 +127,10 @@ struct ReplayCommand {
     if (!opened.ok()) return Fail(opened.status());
     Progress progress(stderr);
     PoolExecutor executor(threads);
+    if (executor.concurrency() < threads)
+      return Fail(Unsupported("--threads: expected that the system starts " +
+                              std::to_string(threads) + ", found that it starts only " +
+                              std::to_string(executor.concurrency())));
     ReplayOptions options;
     options.backend.executor = &executor;
     if (steps > 0) options.steps = steps;
@@ -156,7 +161,10 @@ struct InspectCommand {
   void AddTo(CLI::App& app) {
     CLI::App* command = app.add_subcommand(
         "inspect", "Describe a trace, a file of payload frames or a state file.");
-    command->add_option("path", path, "File or folder")->required()->type_name("FILE|DIR");
+    command->add_option("path", path, "File or folder")
+        ->required()
+        ->check(NotEmpty())
+        ->type_name("FILE|DIR");
     command->footer("Example:\n  slimgrad inspect traces/digits_mlp");
   }
 

@@ -106,51 +106,57 @@ struct Selected {
 // The bin in which the element of a rank lies, from 1, counted from the last bin down; behind it
 // are `behind` elements. The bins' sum is at least the rank. Whole blocks of kBlock threads call
 // it.
+template <class Count>
 struct Found {
   unsigned bin;
-  std::uint64_t behind;
-  std::uint64_t inside;
+  Count behind;
+  Count inside;
 };
-template <unsigned kBlock, class Load>
-__device__ Found FindRank(Load load, std::uint64_t rank) {
+template <unsigned kBlock, class Count, class Load>
+__device__ Found<Count> FindRank(Load load, Count rank) {
   constexpr unsigned kEach = kBins / kBlock;
-  __shared__ Found found;
-  std::uint64_t counts[kEach];
-  std::uint64_t sum = 0;
+  __shared__ Found<Count> found;
+  Count counts[kEach];
+  Count sum = 0;
   const unsigned last = kBins - 1 - threadIdx.x * kEach;
 #pragma unroll
   for (unsigned i = 0; i < kEach; ++i) sum += counts[i] = load(last - i);
-  std::uint64_t behind = BlockSum<kBlock>(sum).before;
+  Count behind = BlockSum<kBlock>(sum).before;
+  if (behind < rank && rank <= behind + sum) {
 #pragma unroll
-  for (unsigned i = 0; i < kEach; ++i) {
-    if (behind < rank && rank <= behind + counts[i]) found = {last - i, behind, counts[i]};
-    behind += counts[i];
+    for (unsigned i = 0; i < kEach; ++i) {
+      if (behind < rank && rank <= behind + counts[i]) found = {last - i, behind, counts[i]};
+      behind += counts[i];
+    }
   }
   __syncthreads();
-  const Found result = found;
+  const Found<Count> result = found;
   __syncthreads();
   return result;
 }
 
-// The key of a rank, from 1, among kEach keys of each thread of a block, those that are `valid`.
+// The key of a rank, from 1, among kEach elements of each thread of a block, those that are
+// `valid`.
 struct Ranked {
   Key key;
-  std::uint64_t larger;
-  std::uint64_t equal;
+  std::uint32_t larger;
+  std::uint32_t equal;
 };
 template <unsigned kBlock, int kEach>
-__device__ Ranked SelectInBlock(const Key (&keys)[kEach], std::uint32_t valid, std::uint64_t rank) {
+__device__ Ranked SelectInBlock(const float (&x)[kEach], std::uint32_t valid, std::uint32_t rank) {
   __shared__ std::uint32_t bins[kBins];
   Window window = Window::Of(0, kKeys);
-  std::uint64_t above = 0;
+  std::uint32_t above = 0;
   for (;;) {
     for (unsigned b = threadIdx.x; b < kBins; b += kBlock) bins[b] = 0;
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < kEach; ++i)
-      if ((valid >> i & 1) != 0 && window.Has(keys[i])) atomicAdd(&bins[window.BinOf(keys[i])], 1U);
+    for (int i = 0; i < kEach; ++i) {
+      const Key key = KeyOf(x[i]);
+      if ((valid >> i & 1) != 0 && window.Has(key)) atomicAdd(&bins[window.BinOf(key)], 1U);
+    }
     __syncthreads();
-    const Found found = FindRank<kBlock>([&](unsigned b) { return bins[b]; }, rank - above);
+    const auto found = FindRank<kBlock>([&](unsigned b) { return bins[b]; }, rank - above);
     above += found.behind;
     if (window.shift == 0) return {window.base + found.bin, above, found.inside};
     window = window.Bin(found.bin);

@@ -1,4 +1,4 @@
-// Top-k of short tensors, by one block in one kernel: all keys are in its registers.
+// Top-k of short tensors, by one block in one kernel: all elements are in its registers.
 //
 // Bytes an element that must be moved and that are: 4, with feedback 12, and 8 for each of the k.
 #include "kernels/cuda_saturate.cuh"
@@ -39,40 +39,37 @@ template <unsigned kBlock, int kRounds>
 __device__ void WriteColumn(const Column<kRounds>& column, const Cut& cut, float* residual,
                             const Selected& selected) {
   constexpr unsigned kWarps = kBlock / kWarp;
-  static_assert(kRounds * kWarps <= kBlock);
-  __shared__ std::uint32_t counts[kBlock];  // before each round of each warp
-  const auto ballots = [&](int r, auto use) {
-    const Key key = KeyOf(column.at[r]);
+  constexpr unsigned kCells = kRounds * kWarps;  // a round of a warp each
+  static_assert(kCells <= kBlock);
+  __shared__ uint2 ballots[kCells];  // above, and ties
+  __shared__ std::uint32_t before[kCells];
+#pragma unroll
+  for (int r = 0; r < kRounds; ++r) {
     const bool valid = (column.valid >> r & 1U) != 0;
-    const bool above = valid && cut.Takes(key);
-    const bool tie = valid && cut.Ties(key);
-    use(above, tie, __ballot_sync(~0U, above), __ballot_sync(~0U, tie));
-  };
-  counts[threadIdx.x] = 0;
+    const Key key = KeyOf(column.at[r]);
+    const std::uint32_t above = __ballot_sync(~0U, valid && cut.Takes(key));
+    const std::uint32_t ties = __ballot_sync(~0U, valid && cut.Ties(key));
+    if (Lane() == 0) ballots[r * kWarps + WarpOfBlock()] = {above, ties};
+  }
+  __syncthreads();
+  const bool counts = threadIdx.x < kCells;
+  const uint2 cell = counts ? ballots[threadIdx.x] : uint2{0, 0};
+  const std::uint32_t place = BlockSum<kBlock>(CountOf(cell.x, cell.y)).before;
+  if (counts) before[threadIdx.x] = place;
   __syncthreads();
 #pragma unroll
-  for (int r = 0; r < kRounds; ++r)
-    ballots(r, [&](bool, bool, std::uint32_t above, std::uint32_t ties) {
-      if (Lane() == 0) counts[r * kWarps + WarpOfBlock()] = CountOf(above, ties);
-    });
-  __syncthreads();
-  const std::uint32_t before = BlockSum<kBlock>(counts[threadIdx.x]).before;
-  counts[threadIdx.x] = before;
-  __syncthreads();
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r)
-    ballots(r, [&](bool above, bool tie, std::uint32_t all_above, std::uint32_t all_ties) {
-      const std::uint32_t place = counts[r * kWarps + WarpOfBlock()] +
-                                  CountOf(all_above & LanesBelow(), all_ties & LanesBelow());
-      const std::uint32_t ties_before = place >> 16;
-      const bool taken = above || (tie && ties_before < cut.ties);
-      const std::size_t i = PlaceOf(r);
-      if (residual != nullptr && (column.valid >> r & 1U) != 0)
-        residual[i] = taken ? 0.0F : column.at[r];
-      if (taken)
-        selected.Put((place & 0xFFFFU) + min(std::uint64_t{ties_before}, cut.ties), i,
-                     column.at[r]);
-    });
+  for (int r = 0; r < kRounds; ++r) {
+    const uint2 ballot = ballots[r * kWarps + WarpOfBlock()];
+    const std::uint32_t at = before[r * kWarps + WarpOfBlock()] +
+                             CountOf(ballot.x & LanesBelow(), ballot.y & LanesBelow());
+    const std::uint32_t ties = at >> 16;
+    const bool taken =
+        (ballot.x >> Lane() & 1U) != 0 || ((ballot.y >> Lane() & 1U) != 0 && ties < cut.ties);
+    if (residual != nullptr && (column.valid >> r & 1U) != 0)
+      residual[PlaceOf(r)] = taken ? 0.0F : column.at[r];
+    if (taken)
+      selected.Put((at & 0xFFFFU) + min(std::uint64_t{ties}, cut.ties), PlaceOf(r), column.at[r]);
+  }
 }
 
 template <unsigned kBlock, int kRounds>
@@ -80,10 +77,8 @@ __global__ void __launch_bounds__(kBlock)
     DirectKernel(Guard guard, const float* x, float* residual, std::size_t n, Selected selected) {
   if (guard.Closed()) return;
   const auto column = LoadColumn<kRounds>(x, residual, n);
-  Key keys[kRounds];
-#pragma unroll
-  for (int r = 0; r < kRounds; ++r) keys[r] = KeyOf(column.at[r]);
-  const Ranked last = SelectInBlock<kBlock>(keys, column.valid, selected.room);
+  const Ranked last =
+      SelectInBlock<kBlock>(column.at, column.valid, static_cast<std::uint32_t>(selected.room));
   WriteColumn<kBlock>(column, {last.key + 1, selected.room - last.larger}, residual, selected);
 }
 

@@ -26,17 +26,17 @@ __device__ void ClearSearch(Search* search, std::uint64_t* words, std::size_t wo
 }
 
 // A key that no float compares with as a key does, a NaN, is not a bound; infinity is.
-__device__ Bounds BoundsFromSample(const Key (&keys)[kSampleEach], SampleRanks ranks) {
+__device__ Bounds BoundsFromSample(const float (&sample)[kSampleEach], SampleRanks ranks) {
   constexpr std::uint32_t kAll = (1U << kSampleEach) - 1;
   Bounds bounds = {0, kInfinityKey, 0};
   if (ranks.lower <= kSample) {
-    const Ranked lower = SelectInBlock<kBoundsThreads>(keys, kAll, ranks.lower);
+    const Ranked lower = SelectInBlock<kBoundsThreads>(sample, kAll, ranks.lower);
     bounds.tied = lower.equal > 1 && lower.key < kInfinityKey;
     bounds.least = min(lower.key + bounds.tied, kInfinityKey);
   }
   if (ranks.upper > 0)
     bounds.end =
-        min(SelectInBlock<kBoundsThreads>(keys, kAll, ranks.upper).key, kInfinityKey - 1) + 1;
+        min(SelectInBlock<kBoundsThreads>(sample, kAll, ranks.upper).key, kInfinityKey - 1) + 1;
   bounds.end = max(min(bounds.end, bounds.least + kFirstWidth), bounds.least);
   return bounds;
 }
@@ -48,13 +48,13 @@ __global__ void __launch_bounds__(kBoundsThreads)
   if (guard.Closed()) return;
   ClearSearch(search, words, word_count);
   if (blockIdx.x != 0) return;
-  Key keys[kSampleEach];
+  float sample[kSampleEach];
 #pragma unroll
   for (int i = 0; i < kSampleEach; ++i) {
     const std::size_t at = SamplePlace(n, threadIdx.x + i * kBoundsThreads);
-    keys[i] = KeyOf(residual == nullptr ? x[at] : AddSaturating(residual[at], x[at]));
+    sample[i] = residual == nullptr ? x[at] : AddSaturating(residual[at], x[at]);
   }
-  const Bounds bounds = BoundsFromSample(keys, ranks);
+  const Bounds bounds = BoundsFromSample(sample, ranks);
   if (threadIdx.x == 0) search->bounds = bounds;
 }
 
@@ -95,7 +95,7 @@ __device__ void AddBins(const std::uint32_t* bins, std::uint64_t* total) {
 // Narrows the window, which holds the k-th key, by the bins of a pass. Whole blocks call it.
 __device__ void Narrow(Search* search, Window window, std::uint64_t above, unsigned pass,
                        std::uint64_t k) {
-  const Found found =
+  const auto found =
       FindRank<kThreads>([&](unsigned b) { return __ldcg(search->bins[pass] + b); }, k - above);
   if (threadIdx.x != 0) return;
   above += found.behind;

@@ -21,7 +21,7 @@ namespace slimgrad::kernels {
 // Reads x once where k is small beside x.size(), and again where it is not or where many elements
 // are as large as the k-th. Scratch: some dozens of bytes for each of the k elements, half a
 // megabyte, and as much for each thread; of short inputs less, at most 12 bytes for each of x. On
-// a GPU the sample is smaller, and so bounds less well: a tenth of a byte more for each of x.
+// a GPU the sample is smaller, and so bounds less well: up to 1.5 bytes more for each of x.
 void TopK(const Backend& backend, Scratch& scratch, In x, std::span<std::uint32_t> indices,
           Out values);
 

@@ -94,8 +94,7 @@ template <class Form, bool kFeedback, bool kWhole>
 __device__ void EncodeValues(const EncodeCall& call, Piece piece, const Scaling& scaling,
                              Values v) {
   if (piece.count == 0) return;
-  Values rounded;
-  for (int k = 0; k < kPiece; ++k) rounded.at[k] = scaling(v.at[k]);
+  Values rounded = scaling(v);
   Form::Round(call, rounded, piece.at);
   std::uint32_t word[kPiece];
   for (int k = 0; k < kPiece; ++k) word[k] = __float_as_uint(rounded.at[k]);

@@ -31,6 +31,23 @@ class Divisor {
   std::uint64_t inverse_ = 0;
 };
 
+// Up to 8 consecutive elements, of one block: what a thread has at a time.
+inline constexpr int kPiece = 8;
+using Values = Pack<float, kPiece>;
+static_assert(kPiece == kPackWidth && kPiece == kPhilox16s);
+
+struct Piece {
+  std::size_t at;
+  unsigned count;
+};
+
+// The largest magnitude; these are in the order of their bits.
+__device__ inline std::uint32_t TopMagnitude(const Values& v) {
+  std::uint32_t top = 0;
+  for (int k = 0; k < kPiece; ++k) top = max(top, __float_as_uint(v.at[k]) & kF32Magnitude);
+  return top;
+}
+
 // What the elements of a block share.
 class Scaling {
  public:
@@ -42,8 +59,13 @@ class Scaling {
     factor_ = scale == 0 ? 0.0F : largest / (scale * power_);
   }
 
-  // x in codes, not rounded.
-  __device__ float operator()(float x) const { return x * power_ * factor_; }
+  // x in codes, not rounded. A multiplication by 1 changes nothing.
+  __device__ Values operator()(Values x) const {
+    if (power_ != 1.0F)
+      for (float& value : x.at) value *= power_;
+    for (float& value : x.at) value *= factor_;
+    return x;
+  }
   __device__ float Decode(float q) const {
     float decoded = q * unit_ * inverse_;
     if (decoded > scale_) decoded = scale_;
@@ -54,16 +76,6 @@ class Scaling {
 
  private:
   float scale_, largest_, power_, inverse_, unit_, factor_;
-};
-
-// Up to 8 consecutive elements, of one block: what a thread has at a time.
-inline constexpr int kPiece = 8;
-using Values = Pack<float, kPiece>;
-static_assert(kPiece == kPackWidth && kPiece == kPhilox16s);
-
-struct Piece {
-  std::size_t at;
-  unsigned count;
 };
 
 // --- rounding

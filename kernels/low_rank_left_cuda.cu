@@ -8,6 +8,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/cuda_low_rank.cuh"
+#include "kernels/cuda_pack.cuh"
 #include "kernels/low_rank.h"
 
 namespace slimgrad::kernels::cuda {
@@ -20,34 +21,48 @@ struct LeftCall {
   const float* p;
   std::size_t rank;
   float* q;
+  bool packed;    // m is aligned, and its rows are whole accesses of 16 bytes
+  bool packed_p;  // so is p
 };
 
 constexpr std::size_t kStageFloats = 6144;  // of 48 KiB, half
 
 // Some rows of kColumns columns of m and kRanks of p, from `column` and `first` on.
 template <unsigned kColumns, unsigned kRanks>
-struct Stage {
+struct alignas(16) Stage {
   static constexpr unsigned kRows = kStageFloats / (kColumns + kRanks) / kWarp * kWarp;
 
   // Fetches rows from `row` on. All threads call it.
   __device__ void Fetch(const LeftCall& call, std::size_t row, std::size_t column,
                         std::size_t first) {
     const auto count = static_cast<unsigned>(min(call.rows - row, std::size_t{kRows}));
-    Fetch<kColumns>(call.m + row * call.cols + column, call.cols, call.cols - column, count,
-                    &m[0][0]);
-    Fetch<kRanks>(call.p + row * call.rank + first, call.rank, call.rank - first, count, &p[0][0]);
+    const float* const m = call.m + row * call.cols + column;
+    const float* const p = call.p + row * call.rank + first;
+    Fetch<kColumns>(m, call.cols, call.cols - column, count, call.packed, &this->m[0][0]);
+    Fetch<kRanks>(p, call.rank, call.rank - first, count, call.packed_p, &this->p[0][0]);
     __pipeline_commit();
   }
 
-  // `count` rows of kWidth columns, of which some may be beyond the matrix.
+  // `count` rows of kWidth columns, of which some may be beyond the matrix. Packed: in accesses of
+  // 16 bytes.
   template <unsigned kWidth>
   static __device__ void Fetch(const float* from, std::size_t stride, std::size_t columns,
-                               unsigned count, float* to) {
-    static_assert(kThreads % kWidth == 0);
-    const unsigned column = threadIdx.x % kWidth;
+                               unsigned count, bool packed, float* to) {
+    if constexpr (kWidth >= 4) {
+      if (packed) return FetchBy<kWidth, 4>(from, stride, columns, count, to);
+    }
+    FetchBy<kWidth, 1>(from, stride, columns, count, to);
+  }
+  template <unsigned kWidth, unsigned kBy>
+  static __device__ void FetchBy(const float* from, std::size_t stride, std::size_t columns,
+                                 unsigned count, float* to) {
+    constexpr unsigned kAcross = kWidth / kBy;
+    const unsigned column = threadIdx.x % kAcross * kBy;
     if (column >= columns) return;
-    for (unsigned i = threadIdx.x / kWidth; i < count; i += kThreads / kWidth)
-      __pipeline_memcpy_async(to + i * kWidth + column, from + i * stride + column, sizeof(float));
+    unsigned i = threadIdx.x / kAcross;
+    from += i * stride + column;
+    for (; i < count; i += kThreads / kAcross, from += kThreads / kAcross * stride)
+      __pipeline_memcpy_async(to + i * kWidth + column, from, kBy * sizeof(float));
   }
 
   float m[kRows][kColumns];
@@ -85,7 +100,7 @@ __device__ void MultiplyColumns(const LeftCall& call, Stage<kColumns, kRanks> (&
 }
 
 template <unsigned kColumns, unsigned kRanks>
-__global__ void __launch_bounds__(kThreads) LeftKernel(Guard guard, LeftCall call) {
+__global__ void __launch_bounds__(kThreads, 4) LeftKernel(Guard guard, LeftCall call) {
   if (guard.Closed()) return;
   __shared__ Stage<kColumns, kRanks> stages[2];
   static_assert(kColumns * kRanks <= kThreads);
@@ -120,7 +135,14 @@ void MultiplyLeft(const Backend& backend, Scratch&, In m, std::size_t rows, std:
                         : rank <= 2 ? Multiply<2>
                         : rank <= 4 ? Multiply<4>
                                     : Multiply<8>;
-  multiply(backend, {m.data(), rows, cols, p.data(), rank, q.data()});
+  multiply(backend, {.m = m.data(),
+                     .rows = rows,
+                     .cols = cols,
+                     .p = p.data(),
+                     .rank = rank,
+                     .q = q.data(),
+                     .packed = cols % 4 == 0 && Aligned(m.data()),
+                     .packed_p = rank % 4 == 0 && Aligned(p.data())});
 }
 
 }  // namespace slimgrad::kernels::cuda

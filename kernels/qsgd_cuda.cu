@@ -26,16 +26,12 @@ __device__ T Square(float x) {
 
 // --- small buckets: a thread has 8 lanes of the LaneSum, as has each 8th thread after it
 
-// One run's lanes: the sums of threads 8 apart, in order.
+// One run's lanes: the sums of threads 8 apart, in order, to the first 8 threads.
 template <class T>
 __device__ void SumLanes(const Values& v, unsigned threads, T (&sums)[kPiece]) {
-  const unsigned first = threadIdx.x % kWarp / threads * threads + threadIdx.x % kPiece;
-  for (int k = 0; k < kPiece; ++k) {
-    const T square = Square<T>(v.at[k]);
-    sums[k] = __shfl_sync(~0U, square, first);
-    for (unsigned t = kPiece; t < threads; t += kPiece)
-      sums[k] += __shfl_sync(~0U, square, first + t);
-  }
+  for (int k = 0; k < kPiece; ++k) sums[k] = Square<T>(v.at[k]);
+  for (unsigned t = kPiece; t < threads; t += kPiece)
+    for (int k = 0; k < kPiece; ++k) sums[k] += __shfl_down_sync(~0U, Square<T>(v.at[k]), t);
 }
 
 // A step of the tree, of lanes whose threads are kApart apart: each of two threads keeps half of
@@ -61,7 +57,12 @@ __device__ T SumSquares(const Values& v, unsigned threads) {
   Halve<1, 1>(sums);
   // ... and those threads now have lanes 4, 2 and 1 apart.
   for (unsigned apart : {4U, 2U, 1U}) sums[0] += __shfl_xor_sync(~0U, sums[0], apart);
-  return sums[0];
+  return __shfl_sync(~0U, sums[0], threadIdx.x & ~(threads - 1));
+}
+
+// Kept apart, as it is seldom called and needs registers.
+__device__ __noinline__ float WideNorm(const Values v, unsigned threads) {
+  return NormOf(SumSquares<double>(v, threads));
 }
 
 // --- tiles
@@ -98,23 +99,25 @@ struct Levels {
   static constexpr unsigned kFewestLanes = kPiece;
   static constexpr int kResident = 4, kResidentFed = 4;
 
+  // Zeros are many, and have no need of fp64.
   static __device__ float SmallScale(const Values& v, unsigned lanes) {
-    float norm = NormOf(SumSquares<float>(v, lanes));
-    if (__any_sync(~0U, norm == kUnknown)) {
-      const float wide = NormOf(SumSquares<double>(v, lanes));
-      if (norm == kUnknown) norm = wide;
-    }
-    return norm;
+    const float norm = NormOf(SumSquares<float>(v, lanes));
+    const bool unknown = norm == kUnknown;
+    float wide = 0;
+    if (__any_sync(~0U, unknown && TopMagnitude(v) != 0)) wide = WideNorm(v, lanes);
+    return unknown ? wide : norm;
   }
 
   static __device__ float TileScale(const Tile& tile) {
     __syncthreads();
-    float norm = NormOf(SumTile<float>(tile, true));
-    if (__syncthreads_or(norm == kUnknown)) {
-      const float wide = NormOf(SumTile<double>(tile, norm == kUnknown));
-      if (norm == kUnknown) norm = wide;
-    }
-    return norm;
+    const float norm = NormOf(SumTile<float>(tile, true));
+    const bool unknown = norm == kUnknown;
+    bool any = false;
+    for (unsigned k = 0; k < kTilePieces && unknown; ++k)
+      any |= TopMagnitude(tile.ValuesAt(k)) != 0;
+    float wide = 0;
+    if (__syncthreads_or(any)) wide = NormOf(SumTile<double>(tile, unknown));
+    return unknown ? wide : norm;
   }
 
   static __device__ void Round(const EncodeCall& call, Values& v, std::size_t at) {

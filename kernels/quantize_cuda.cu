@@ -8,14 +8,6 @@
 namespace slimgrad::kernels::cuda {
 namespace {
 
-__device__ std::uint32_t Magnitude(float x) { return __float_as_uint(x) & kF32Magnitude; }
-
-__device__ std::uint32_t TopMagnitude(const Values& v) {
-  std::uint32_t top = 0;
-  for (int k = 0; k < kPiece; ++k) top = max(top, Magnitude(v.at[k]));
-  return top;
-}
-
 // The largest of a tile's magnitudes, to all its threads.
 __device__ std::uint32_t TileTop(const Tile& tile) {
   __shared__ std::uint32_t tops[kThreads / kWarp];

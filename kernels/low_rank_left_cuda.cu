@@ -43,8 +43,7 @@ struct alignas(16) Stage {
     __pipeline_commit();
   }
 
-  // `count` rows of kWidth columns, of which some may be beyond the matrix. Packed: in accesses of
-  // 16 bytes.
+  // `count` rows of kWidth columns; zeros beyond the matrix. Packed: in accesses of 16 bytes.
   template <unsigned kWidth>
   static __device__ void Fetch(const float* from, std::size_t stride, std::size_t columns,
                                unsigned count, bool packed, float* to) {
@@ -58,8 +57,12 @@ struct alignas(16) Stage {
                                  unsigned count, float* to) {
     constexpr unsigned kAcross = kWidth / kBy;
     const unsigned column = threadIdx.x % kAcross * kBy;
-    if (column >= columns) return;
     unsigned i = threadIdx.x / kAcross;
+    if (column >= columns) {
+      for (; i < count; i += kThreads / kAcross)
+        for (unsigned k = 0; k < kBy; ++k) to[i * kWidth + column + k] = 0;
+      return;
+    }
     from += i * stride + column;
     for (; i < count; i += kThreads / kAcross, from += kThreads / kAcross * stride)
       __pipeline_memcpy_async(to + i * kWidth + column, from, kBy * sizeof(float));
@@ -69,15 +72,14 @@ struct alignas(16) Stage {
   float p[kRows][kRanks];
 };
 
-// The entries of q of kColumns columns of m and kRanks of p: a thread an entry adds.
+// The entries of q of kColumns columns of m and kRanks of p: a thread adds for two of the columns.
 template <unsigned kColumns, unsigned kRanks>
 __device__ void MultiplyColumns(const LeftCall& call, Stage<kColumns, kRanks> (&stages)[2],
                                 std::size_t column, std::size_t first) {
   constexpr unsigned kRows = Stage<kColumns, kRanks>::kRows;
-  const unsigned j = threadIdx.x % kColumns;
-  const unsigned r = threadIdx.x / kColumns;
-  const bool adds = r < kRanks && first + r < call.rank && column + j < call.cols;
-  float sum = 0;
+  const unsigned j = threadIdx.x % (kColumns / 2) * 2;
+  const unsigned r = threadIdx.x / (kColumns / 2);
+  float sums[2] = {0, 0};
   stages[0].Fetch(call, 0, column, first);
   unsigned now = 0;
   for (std::size_t row = 0; row < call.rows; row += kRows, now ^= 1) {
@@ -86,24 +88,30 @@ __device__ void MultiplyColumns(const LeftCall& call, Stage<kColumns, kRanks> (&
     if (more) stages[now ^ 1].Fetch(call, row + kRows, column, first);
     __pipeline_wait_prior(more ? 1 : 0);
     __syncthreads();
-    if (adds) {
+    const Stage<kColumns, kRanks>& stage = stages[now];
+    if (r < kRanks) {
 #pragma unroll 8
-      for (unsigned i = 0; i < count; ++i) sum += stages[now].m[i][j] * stages[now].p[i][r];
+      for (unsigned i = 0; i < count; ++i) {
+        const auto m = LoadPack<2>(&stage.m[i][j]);
+        for (int k = 0; k < 2; ++k) sums[k] += m.at[k] * stage.p[i][r];
+      }
     }
     __syncthreads();
   }
-  if (!adds) return;
-  const float* const m = call.m + column + j;
-  const float* const p = call.p + first + r;
-  if (!IsFinite(sum)) sum = WideProduct(m, call.cols, p, call.rank, call.rows);
-  call.q[(column + j) * call.rank + first + r] = sum;
+  for (int k = 0; k < 2; ++k) {
+    const std::size_t at = column + j + k;
+    if (r >= kRanks || first + r >= call.rank || at >= call.cols) break;
+    if (!IsFinite(sums[k]))
+      sums[k] = WideProduct(call.m + at, call.cols, call.p + first + r, call.rank, call.rows);
+    call.q[at * call.rank + first + r] = sums[k];
+  }
 }
 
 template <unsigned kColumns, unsigned kRanks>
 __global__ void __launch_bounds__(kThreads, 4) LeftKernel(Guard guard, LeftCall call) {
   if (guard.Closed()) return;
   __shared__ Stage<kColumns, kRanks> stages[2];
-  static_assert(kColumns * kRanks <= kThreads);
+  static_assert(kColumns / 2 * kRanks <= kThreads);
   const std::size_t slices = BlockCount(call.rank, kRanks);
   const std::size_t items = BlockCount(call.cols, kColumns) * slices;
   for (std::size_t item = blockIdx.x; item < items; item += gridDim.x)

@@ -5,8 +5,8 @@
 #include "core/check.h"
 #include "kernels/combine.h"
 #include "kernels/cpu_half.h"
-#include "kernels/cpu_lane_sum.h"
 #include "kernels/cpu_ranges.h"
+#include "kernels/cpu_saturate.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/combine_cpu.cc"
@@ -15,65 +15,10 @@
 #include "kernels/half-inl.h"
 #include "kernels/simd-inl.h"
 
-#ifndef SLIMGRAD_KERNELS_COMBINE_CPU_ONCE_
-#define SLIMGRAD_KERNELS_COMBINE_CPU_ONCE_
-namespace slimgrad::kernels::cpu {
-namespace {
-
-using Inputs = std::span<const std::span<const std::byte>>;
-
-// Payload memory is bytes: any alignment.
-template <class T>
-T Load(const std::byte* from, std::size_t i) {
-  T value;
-  std::memcpy(&value, from + i * sizeof(T), sizeof(T));
-  return value;
-}
-
-// How one value of a float dtype is read and written.
-struct F32Scalar {
-  using Bits = float;
-  static float Widen(float value) { return value; }
-  static float Narrow(float value) { return value; }
-};
-struct F16Scalar {
-  using Bits = std::uint16_t;
-  static float Widen(Bits code) { return FromF16(code); }
-  static Bits Narrow(float value) {
-    return F16Code(value, LargestCode(0x7C00, Overflow::kSaturate));
-  }
-};
-struct BF16Scalar {
-  using Bits = std::uint16_t;
-  static float Widen(Bits code) { return FromBF16(code); }
-  static Bits Narrow(float value) {
-    return BF16Code(value, LargestCode(0x7F80, Overflow::kSaturate));
-  }
-};
-
-// The mean of element i, whatever it is.
-template <class Scalar>
-float CarefulMean(Inputs inputs, std::size_t i) {
-  const auto element = [&](std::size_t r) {
-    return Scalar::Widen(Load<typename Scalar::Bits>(inputs[r].data(), i));
-  };
-  float sum = element(0);
-  double wide = sum;
-  for (std::size_t r = 1; r < inputs.size(); ++r) {
-    sum += element(r);
-    wide += element(r);
-  }
-  if (std::isfinite(sum)) return sum / static_cast<float>(inputs.size());
-  const double mean = wide / static_cast<double>(inputs.size());
-  return std::isnan(mean) ? std::numeric_limits<float>::quiet_NaN() : SaturateToFloat(mean);
-}
-
-}  // namespace
-}  // namespace slimgrad::kernels::cpu
-#endif  // SLIMGRAD_KERNELS_COMBINE_CPU_ONCE_
-
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
+
+using Inputs = std::span<const std::span<const std::byte>>;
 
 template <class D>
 HWY_INLINE hn::Vec<D> LoadBytes(D d, const std::uint8_t* from) {
@@ -86,10 +31,12 @@ HWY_INLINE void StoreBytes(hn::Vec<D> x, D, std::uint8_t* to) {
   StoreAligned<kStream>(hn::BitCast(bytes, x), bytes, to);
 }
 
-// How groups of a float dtype are read and written.
+// How groups of a float dtype are read and written, and single elements.
 struct F32Vectors {
-  using Scalar = F32Scalar;
+  using Bits = float;
   static constexpr std::uint32_t kOverflowsFrom = kF32Infinity;
+  static float Value(float x) { return x; }
+  static float Code(float x) { return x; }
   static HWY_INLINE void Load(const std::uint8_t* from, VF (&x)[kGroupVectors]) {
     Unroll<kGroupVectors>([&](auto v) HWY_ATTR { x[v] = LoadBytes(kF32, from + v * sizeof(VF)); });
   }
@@ -99,10 +46,14 @@ struct F32Vectors {
                               HWY_ATTR { StoreBytes<kStream>(x[v], kF32, to + v * sizeof(VF)); });
   }
 };
-template <class Format, class ScalarFormat>
+template <class Format>
 struct HalfVectors {
-  using Scalar = ScalarFormat;
+  using Bits = std::uint16_t;
   static constexpr std::uint32_t kOverflowsFrom = Format::kOverflowsFrom;
+  static float Value(Bits code) { return Format::Value(code); }
+  static Bits Code(float x) {
+    return Format::Code(x, LargestCode(Format::kInfinity, Overflow::kSaturate));
+  }
   static HWY_INLINE void Load(const std::uint8_t* from, VF (&x)[kGroupVectors]) {
     Unroll<kGroupVectors / 2>([&](auto v) HWY_ATTR {
       Format::Widen(LoadBytes(kU16, from + v * sizeof(VU16)), x[2 * v], x[2 * v + 1]);
@@ -117,9 +68,28 @@ struct HalfVectors {
   }
 };
 
+// The mean of element i, whatever it is. Payload memory is bytes: any alignment.
+template <class Format>
+HWY_NOINLINE float CarefulMean(Inputs inputs, std::size_t i) {
+  const auto element = [&](std::size_t r) {
+    typename Format::Bits bits;
+    std::memcpy(&bits, inputs[r].data() + i * sizeof(bits), sizeof(bits));
+    return Format::Value(bits);
+  };
+  float sum = element(0);
+  double wide = sum;
+  for (std::size_t r = 1; r < inputs.size(); ++r) {
+    sum += element(r);
+    wide += element(r);
+  }
+  if (std::isfinite(sum)) return sum / static_cast<float>(inputs.size());
+  const double mean = wide / static_cast<double>(inputs.size());
+  return std::isnan(mean) ? std::numeric_limits<float>::quiet_NaN() : SaturateToFloat(mean);
+}
+
 template <class Format>
 struct Mean {
-  using T = typename Format::Scalar::Bits;
+  using T = typename Format::Bits;
   static constexpr std::size_t kVectors = kGroupVectors;
   using V = VF;
 
@@ -143,7 +113,7 @@ struct Mean {
     Format::template Store<kStream>(x, to);
   }
   static T One(Inputs inputs, std::size_t i) {
-    return Format::Scalar::Narrow(CarefulMean<typename Format::Scalar>(inputs, i));
+    return Format::Code(CarefulMean<Format>(inputs, i));
   }
 };
 
@@ -238,10 +208,8 @@ void CombineRange(CombineOp op, DType dtype, Inputs inputs, std::size_t begin, s
       if (op == CombineOp::kMean)
         return CombineAs<Mean<F32Vectors>>(inputs, begin, end, stream, to);
       return CombineAs<Folded<float, MaxOf>>(inputs, begin, end, stream, to);
-    case DType::kF16:
-      return CombineAs<Mean<HalfVectors<F16, F16Scalar>>>(inputs, begin, end, stream, to);
-    case DType::kBF16:
-      return CombineAs<Mean<HalfVectors<BF16, BF16Scalar>>>(inputs, begin, end, stream, to);
+    case DType::kF16: return CombineAs<Mean<HalfVectors<F16>>>(inputs, begin, end, stream, to);
+    case DType::kBF16: return CombineAs<Mean<HalfVectors<BF16>>>(inputs, begin, end, stream, to);
     case DType::kI32:  // as unsigned: wraps
       return CombineAs<Folded<std::uint32_t, SumOf>>(inputs, begin, end, stream, to);
     case DType::kU64:
@@ -261,8 +229,8 @@ HWY_EXPORT(CombineRange);
 
 }  // namespace
 
-void Combine(const Backend& backend, CombineOp op, DType dtype, Inputs inputs,
-             std::span<std::byte> to) {
+void Combine(const Backend& backend, CombineOp op, DType dtype,
+             std::span<const std::span<const std::byte>> inputs, std::span<std::byte> to) {
   SLIMGRAD_CHECK(CanCombine(op, dtype));
   SLIMGRAD_CHECK(!inputs.empty());
   SLIMGRAD_CHECK(to.size() % SizeOf(dtype) == 0);

@@ -278,25 +278,25 @@ void WidenAll(const Backend& backend, std::span<const Bits> from, Then then, flo
 
 void F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow,
               std::uint64_t* overflowed) {
-  NarrowAll(backend, from, to, LargestCode(0x7C00, overflow), HWY_DYNAMIC_DISPATCH(NarrowF16),
+  NarrowAll(backend, from, to, LargestCode(kF16Infinity, overflow), HWY_DYNAMIC_DISPATCH(NarrowF16),
             overflowed);
 }
 
 void F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to, Overflow overflow,
                std::uint64_t* overflowed) {
-  NarrowAll(backend, from, to, LargestCode(0x7F80, overflow), HWY_DYNAMIC_DISPATCH(NarrowBF16),
-            overflowed);
+  NarrowAll(backend, from, to, LargestCode(kBF16Infinity, overflow),
+            HWY_DYNAMIC_DISPATCH(NarrowBF16), overflowed);
 }
 
 void F32ToF16Feedback(const Backend& backend, In x, Out residual, std::span<half_bits> to,
                       Overflow overflow, std::uint64_t* overflowed) {
-  FeedbackAll(backend, x, residual, to, LargestCode(0x7C00, overflow),
+  FeedbackAll(backend, x, residual, to, LargestCode(kF16Infinity, overflow),
               HWY_DYNAMIC_DISPATCH(FeedbackF16), overflowed);
 }
 
 void F32ToBF16Feedback(const Backend& backend, In x, Out residual, std::span<bfloat16_bits> to,
                        Overflow overflow, std::uint64_t* overflowed) {
-  FeedbackAll(backend, x, residual, to, LargestCode(0x7F80, overflow),
+  FeedbackAll(backend, x, residual, to, LargestCode(kBF16Infinity, overflow),
               HWY_DYNAMIC_DISPATCH(FeedbackBF16), overflowed);
 }
 

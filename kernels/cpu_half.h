@@ -7,12 +7,15 @@
 
 #include "core/dtype.h"
 #include "kernels/convert.h"
+#include "kernels/cpu_saturate.h"
 
 namespace slimgrad::kernels::cpu {
 
 inline constexpr std::uint32_t kF32Magnitude = 0x7FFFFFFF;
-inline constexpr std::uint32_t kF32Infinity = 0x7F800000;
 inline constexpr std::uint32_t kF32QuietNan = 0x7FC00000;
+
+inline constexpr std::uint16_t kF16Infinity = 0x7C00;
+inline constexpr std::uint16_t kBF16Infinity = 0x7F80;
 
 // What becomes of a value once it is widened.
 enum class Then {
@@ -21,8 +24,7 @@ enum class Then {
   kAdd,    // y = y + weight * value
 };
 
-// What a format makes of a magnitude that it cannot hold: 0x7C00 or 0x7BFF for fp16, 0x7F80 or
-// 0x7F7F for bf16.
+// What a format makes of a magnitude that it cannot hold: its infinity, or the code below.
 inline constexpr std::uint32_t LargestCode(std::uint32_t infinity, Overflow overflow) {
   return overflow == Overflow::kInfinity ? infinity : infinity - 1;
 }
@@ -49,7 +51,7 @@ inline std::uint16_t F16Code(float value, std::uint32_t largest) {
   const float subnormal = std::bit_cast<float>(magnitude) + 0.5F;
   code = magnitude < 0x38800000 ? std::bit_cast<std::uint32_t>(subnormal) - 0x3F000000 : code;
   code = magnitude >= kF16OverflowsFrom ? largest : code;
-  code = magnitude >= kF32Infinity ? 0x7C00U : code;
+  code = magnitude >= kF32Infinity ? kF16Infinity : code;
   code = magnitude > kF32Infinity ? 0x7E00U : code;
   return static_cast<std::uint16_t>(code | ((bits >> 16) & 0x8000));
 }
@@ -59,7 +61,7 @@ inline std::uint16_t BF16Code(float value, std::uint32_t largest) {
   const std::uint32_t magnitude = bits & kF32Magnitude;
   std::uint32_t code = (magnitude + 0x7FFF + ((magnitude >> 16) & 1)) >> 16;
   code = magnitude >= kBF16OverflowsFrom ? largest : code;
-  code = magnitude >= kF32Infinity ? 0x7F80U : code;
+  code = magnitude >= kF32Infinity ? kBF16Infinity : code;
   code = magnitude > kF32Infinity ? 0x7FC0U : code;
   return static_cast<std::uint16_t>(code | ((bits >> 16) & 0x8000));
 }
@@ -70,8 +72,8 @@ inline float FromF16(std::uint16_t code) {
   const float subnormal = std::bit_cast<float>(magnitude | 0x3F000000) - 0.5F;
   std::uint32_t bits = (magnitude << 13) + (112U << 23);
   bits = magnitude < 0x0400 ? std::bit_cast<std::uint32_t>(subnormal) : bits;
-  bits = magnitude >= 0x7C00 ? kF32Infinity : bits;
-  bits = magnitude > 0x7C00 ? kF32QuietNan : bits;
+  bits = magnitude >= kF16Infinity ? kF32Infinity : bits;
+  bits = magnitude > kF16Infinity ? kF32QuietNan : bits;
   return std::bit_cast<float>(bits | (static_cast<std::uint32_t>(code & 0x8000U) << 16));
 }
 

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <limits>
 
 #include "kernels/sums.h"
 
@@ -30,13 +28,6 @@ T LaneSum(std::size_t begin, std::size_t end, const Member& member) {
   for (std::size_t run = begin; run < end; run += std::min(kSumBlock, end - run))
     sum += RunSum<T>(run, run + std::min(kSumBlock, end - run), member);
   return sum;
-}
-
-// fp64 to fp32; what is finite but too large saturates.
-inline float SaturateToFloat(double value) {
-  constexpr double kMax = std::numeric_limits<float>::max();
-  if (std::isfinite(value)) value = std::clamp(value, -kMax, kMax);
-  return static_cast<float>(value);
 }
 
 }  // namespace slimgrad::kernels::cpu

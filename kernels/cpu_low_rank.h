@@ -73,4 +73,44 @@ float WideProduct(const float* a, std::size_t a_step, const float* b, std::size_
 // The entry of p transpose(q) of a row of p and plane element j of q.
 float OuterEntry(const float* p, Planes q, std::size_t j, std::size_t rank);
 
+// --- what an instruction set is called with
+
+// A part of m: whole runs of columns, but for the matrix's end, and what becomes of them.
+struct RightPart {
+  const float* x;  // what m is to grow by first; null for nothing
+  float* m;        // read only without x
+  std::size_t m_stride;
+  std::size_t rows;
+  std::size_t cols;
+  Planes q;  // from the first of the columns on
+  std::size_t rank;
+  float* sums;  // of run k of row i, and plane r: at i * sums_stride + k * rank + r
+  std::size_t sums_stride;
+};
+
+// Some columns of m, all of its rows, and their sums.
+struct ColumnTile {
+  const float* m;
+  std::size_t m_stride;
+  std::size_t rows;
+  std::size_t cols;
+  std::size_t before;  // columns of m before the tile
+  const float* p;
+  std::size_t rank;
+  Planes sums;  // room for whole groups
+};
+
+// Rows of the product, and what becomes of its entries; null for what is not wanted.
+struct OuterRows {
+  const float* p;
+  Planes q;
+  std::size_t rank;
+  std::size_t rows;
+  std::size_t cols;
+  float* set;  // = entry
+  float* add;  // += weight * entry
+  float weight;
+  bool stream;  // `set` goes past the caches
+};
+
 }  // namespace slimgrad::kernels::cpu

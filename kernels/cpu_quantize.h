@@ -48,9 +48,6 @@ inline float Factor(float scale, float largest) {
 }
 inline float Unit(float scale, float largest) { return Scaled(scale) / largest; }
 
-// The 2-norm where a sum of squares in fp32 has overflowed or may have lost bits.
-float WideNorm(const float* x, std::size_t n);
-
 // QsgdDecode and Int8Decode differ in the largest code.
 void DecodeInt8Blocks(const Backend& backend, const DecodeCall& call);
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/check.h"
+#include "kernels/cpu_half.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/cpu_saturate.h"
 #include "kernels/elementwise.h"
@@ -14,8 +15,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
-
-constexpr std::uint32_t kF32Exponent = 0x7F800000;
 
 template <bool kStream>
 HWY_INLINE void FillWith(float value, std::size_t n, float* y) {
@@ -37,20 +36,7 @@ void AddScaledRange(const float* HWY_RESTRICT x, std::size_t n, float weight,
 
 void AddSaturatedRange(const float* HWY_RESTRICT x, std::size_t n, float* HWY_RESTRICT y) {
   std::size_t i = 0;
-  for (; n - i >= kGroup; i += kGroup) {
-    VF sum[kGroupVectors];
-    VU top = hn::Zero(kU32);
-    Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
-      const std::size_t at = i + v * kLanes;
-      sum[v] = hn::LoadU(kF32, y + at) + hn::LoadU(kF32, x + at);
-      top = MaxMagnitude(top, Magnitude(sum[v]));
-    });
-    if (HWY_UNLIKELY(AnyAtLeast(top, kF32Exponent))) {
-      for (std::size_t j = i; j < i + kGroup; ++j) y[j] = SaturatedSum(y[j], x[j]);
-    } else {
-      Unroll<kGroupVectors>([&](auto v) HWY_ATTR { hn::StoreU(sum[v], kF32, y + i + v * kLanes); });
-    }
-  }
+  for (; n - i >= kGroup; i += kGroup) AddSaturatedGroup(x + i, y + i);
   for (; i < n; ++i) y[i] = SaturatedSum(y[i], x[i]);
 }
 
@@ -95,7 +81,7 @@ std::uint64_t CountExponents16(const std::uint16_t* x, std::size_t n, std::uint1
 }
 
 HWY_INLINE std::uint64_t CountQuotients(const float* y, std::size_t n) {
-  return CountOneByOne(reinterpret_cast<const std::uint32_t*>(y), n, kF32Exponent);
+  return CountOneByOne(reinterpret_cast<const std::uint32_t*>(y), n, kF32Infinity);
 }
 
 std::uint64_t DivideRange(float divisor, std::size_t n, float* y) {
@@ -109,7 +95,7 @@ std::uint64_t DivideRange(float divisor, std::size_t n, float* y) {
       hn::StoreU(quotient, kF32, y + i + v * kLanes);
       top = MaxMagnitude(top, Magnitude(quotient));
     });
-    if (HWY_UNLIKELY(AnyAtLeast(top, kF32Exponent))) count += CountQuotients(y + i, kGroup);
+    if (HWY_UNLIKELY(AnyAtLeast(top, kF32Infinity))) count += CountQuotients(y + i, kGroup);
   }
   for (std::size_t j = i; j < n; ++j) y[j] = y[j] / divisor;
   return count + CountQuotients(y + i, n - i);
@@ -183,9 +169,9 @@ void CountNonFinite(const Backend& backend, const ConstView& x, std::uint64_t* c
   const auto count16 = HWY_DYNAMIC_DISPATCH(CountExponents16);
   *count = 0;
   switch (x.dtype) {
-    case DType::kF32: return CountIn<std::uint32_t>(backend, x, 0x7F800000, count32, count);
-    case DType::kF16: return CountIn<std::uint16_t>(backend, x, 0x7C00, count16, count);
-    case DType::kBF16: return CountIn<std::uint16_t>(backend, x, 0x7F80, count16, count);
+    case DType::kF32: return CountIn<std::uint32_t>(backend, x, kF32Infinity, count32, count);
+    case DType::kF16: return CountIn<std::uint16_t>(backend, x, kF16Infinity, count16, count);
+    case DType::kBF16: return CountIn<std::uint16_t>(backend, x, kBF16Infinity, count16, count);
     default:
       SLIMGRAD_CHECK(x.dtype == DType::kF32 || x.dtype == DType::kF16 || x.dtype == DType::kBF16);
   }

@@ -25,7 +25,7 @@ inline constexpr std::size_t kLanes16 = 2 * kLanes;
 // one of codes, and how a vector of codes, no NaN, becomes two of fp32.
 struct F16 {
   static constexpr std::uint32_t kOverflowsFrom = kF16OverflowsFrom;
-  static constexpr std::uint16_t kInfinity = 0x7C00;
+  static constexpr std::uint16_t kInfinity = kF16Infinity;
   using Half = hn::Rebind<hwy::float16_t, DF>;
   using Half16 = hn::Rebind<std::uint16_t, DF>;
 
@@ -66,7 +66,7 @@ struct F16 {
         return hn::RebindMask(kU32, hn::Lt(hn::BitCast(kI32, magnitude), hn::Set(kI32, limit)));
       };
       bits = hn::IfThenElse(below(0x0400), subnormal, bits);
-      bits = hn::IfThenElse(below(0x7C00), bits, hn::Set(kU32, kF32Infinity));
+      bits = hn::IfThenElse(below(kInfinity), bits, hn::Set(kU32, kF32Infinity));
       return hn::BitCast(kF32, hn::Or(bits, hn::ShiftLeft<16>(wide - magnitude)));
     }
   }
@@ -78,7 +78,7 @@ struct F16 {
 
 struct BF16 {
   static constexpr std::uint32_t kOverflowsFrom = kBF16OverflowsFrom;
-  static constexpr std::uint16_t kInfinity = 0x7F80;
+  static constexpr std::uint16_t kInfinity = kBF16Infinity;
 
   static std::uint16_t Code(float x, std::uint32_t largest) { return BF16Code(x, largest); }
   static float Value(std::uint16_t code) { return FromBF16(code); }

@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "core/check.h"
-#include "kernels/cpu_lane_sum.h"
 #include "kernels/cpu_low_rank.h"
 #include "kernels/cpu_ranges.h"
+#include "kernels/cpu_saturate.h"
 #include "kernels/low_rank.h"
 
 namespace slimgrad::kernels::cpu {
@@ -81,10 +81,9 @@ Planes ToPlanes(const Backend& backend, ScratchScope& scope, In factor, std::siz
 }
 
 bool AllFinite(std::span<const float> values) {
-  constexpr std::uint32_t kExponent = 0x7F800000;
   std::uint32_t found = 0;
   for (const float value : values)
-    found |= (std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent ? 1U : 0U;
+    found |= (std::bit_cast<std::uint32_t>(value) & kF32Infinity) == kF32Infinity ? 1U : 0U;
   return found == 0;
 }
 

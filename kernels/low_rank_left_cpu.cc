@@ -12,25 +12,6 @@
 // After foreach_target.h.
 #include "kernels/simd-inl.h"
 
-#ifndef SLIMGRAD_KERNELS_LOW_RANK_LEFT_CPU_CC_
-#define SLIMGRAD_KERNELS_LOW_RANK_LEFT_CPU_CC_
-namespace slimgrad::kernels::cpu {
-
-// Some columns of m, all of its rows, and their sums.
-struct ColumnTile {
-  const float* m;
-  std::size_t m_stride;
-  std::size_t rows;
-  std::size_t cols;
-  std::size_t before;  // columns of m before the tile
-  const float* p;
-  std::size_t rank;
-  Planes sums;  // room for whole groups
-};
-
-}  // namespace slimgrad::kernels::cpu
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 

@@ -2,7 +2,6 @@
 #include <cstdint>
 
 #include "core/check.h"
-#include "kernels/cpu_half.h"
 #include "kernels/cpu_low_rank.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/cpu_saturate.h"
@@ -13,26 +12,6 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
 #include "kernels/simd-inl.h"
-
-#ifndef SLIMGRAD_KERNELS_LOW_RANK_OUTER_CPU_CC_
-#define SLIMGRAD_KERNELS_LOW_RANK_OUTER_CPU_CC_
-namespace slimgrad::kernels::cpu {
-
-// Rows of the product, and what becomes of its entries; null for what is not wanted.
-struct OuterRows {
-  const float* p;
-  Planes q;
-  std::size_t rank;
-  std::size_t rows;
-  std::size_t cols;
-  float* set;  // = entry
-  float* add;  // += weight * entry
-  float weight;
-  bool stream;  // `set` goes past the caches
-};
-
-}  // namespace slimgrad::kernels::cpu
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {

@@ -3,7 +3,6 @@
 
 #include "core/check.h"
 #include "kernels/blocks.h"
-#include "kernels/cpu_half.h"
 #include "kernels/cpu_lane_sum.h"
 #include "kernels/cpu_low_rank.h"
 #include "kernels/cpu_ranges.h"
@@ -15,26 +14,6 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
 #include "kernels/simd-inl.h"
-
-#ifndef SLIMGRAD_KERNELS_LOW_RANK_RIGHT_CPU_CC_
-#define SLIMGRAD_KERNELS_LOW_RANK_RIGHT_CPU_CC_
-namespace slimgrad::kernels::cpu {
-
-// A part of m: whole runs of columns, but for the matrix's end, and what becomes of them.
-struct RightPart {
-  const float* x;  // what m is to grow by first; null for nothing
-  float* m;        // read only without x
-  std::size_t m_stride;
-  std::size_t rows;
-  std::size_t cols;
-  Planes q;  // from the first of the columns on
-  std::size_t rank;
-  float* sums;  // of run k of row i, and plane r: at i * sums_stride + k * rank + r
-  std::size_t sums_stride;
-};
-
-}  // namespace slimgrad::kernels::cpu
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
@@ -83,34 +62,21 @@ HWY_INLINE void AddSlices(const float* m, Planes q, std::size_t rank, std::size_
   if (rank - r >= 1) AddProducts<1>(m, slice(), groups, lanes + r);
 }
 
-// m = m + x for a group, saturating.
+// AddSaturatedGroup, but what is seldom stays in line: a call would drive the sums of the loop
+// around it out of their registers.
 HWY_INLINE void GrowGroup(const float* HWY_RESTRICT x, float* HWY_RESTRICT m) {
-  VF sums[kGroupVectors];
-  VU top = hn::Zero(kU32);
-  Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
-    sums[v] = hn::LoadU(kF32, m + v * kLanes) + hn::LoadU(kF32, x + v * kLanes);
-    top = MaxMagnitude(top, Magnitude(sums[v]));
-  });
-  if (HWY_UNLIKELY(AnyAtLeast(top, kF32Infinity))) {
+  VF sum[kGroupVectors];
+  if (HWY_UNLIKELY(!SumGroup(x, m, sum))) {
     for (std::size_t j = 0; j < kGroup; ++j) m[j] = SaturatedSum(m[j], x[j]);
     return;
   }
-  Unroll<kGroupVectors>([&](auto v) HWY_ATTR { hn::StoreU(sums[v], kF32, m + v * kLanes); });
+  Unroll<kGroupVectors>([&](auto v) HWY_ATTR { hn::StoreU(sum[v], kF32, m + v * kLanes); });
 }
 
-// The sum of 64 lanes in the tree of kernels/sums.h. Within a vector both halves are added to each
-// other, which gives every lane pair's sum twice.
-HWY_INLINE float TreeSum(const float* HWY_RESTRICT lanes) {
+HWY_INLINE float TreeSumOf(const float* HWY_RESTRICT lanes) {
   VF x[kGroupVectors];
   Unroll<kGroupVectors>([&](auto v) HWY_ATTR { x[v] = hn::Load(kF32, lanes + v * kLanes); });
-  for (std::size_t half = kGroupVectors / 2; half > 0; half /= 2)
-    for (std::size_t v = 0; v < half; ++v) x[v] = x[v] + x[v + half];
-  VF sum = x[0];
-  if constexpr (kLanes >= 16) sum = sum + hn::ConcatLowerUpper(kF32, sum, sum);
-  if constexpr (kLanes >= 8) sum = sum + hn::SwapAdjacentBlocks(sum);
-  sum = sum + hn::Shuffle1032(sum);
-  sum = sum + hn::Shuffle2301(sum);
-  return hn::GetLane(sum);
+  return TreeSum(x);
 }
 
 // A sweep of a block of rows: at most kSweep planes, all columns of the part.
@@ -164,7 +130,7 @@ struct Sweep {
       AddRest(j, end, lanes);
     }
     for (std::size_t i = 0; i < kRows; ++i)
-      for (std::size_t r = 0; r < rank; ++r) sums[i * sums_stride + r] = TreeSum(lanes.at[i][r]);
+      for (std::size_t r = 0; r < rank; ++r) sums[i * sums_stride + r] = TreeSumOf(lanes.at[i][r]);
   }
 };
 

@@ -4,6 +4,7 @@
 #include "kernels/cpu_lane_sum.h"
 #include "kernels/cpu_quantize.h"
 #include "kernels/cpu_ranges.h"
+#include "kernels/cpu_saturate.h"
 #include "kernels/qsgd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -15,16 +16,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
-// The tree of a LaneSum.
-template <class D>
-HWY_INLINE float TreeSum(D /*d*/, hn::Vec<D> v) {
-  if constexpr (hn::MaxLanes(D()) > 4) {
-    const hn::Half<D> half;
-    return TreeSum(half, hn::LowerHalf(half, v) + hn::UpperHalf(half, v));
-  } else {
-    v = v + hn::Shuffle1032(v);
-    return hn::GetLane(v + hn::Shuffle2301(v));
-  }
+// The 2-norm where a sum of squares in fp32 has overflowed or may have lost bits.
+HWY_NOINLINE float WideNorm(const float* x, std::size_t n) {
+  const double sum = LaneSum<double>(0, n, [&](std::size_t i) {
+    const auto value = static_cast<double>(x[i]);
+    return value * value;
+  });
+  return SaturateToFloat(std::sqrt(sum));
 }
 
 class Norm {
@@ -50,17 +48,8 @@ class Norm {
   }
 
   HWY_INLINE void EndRun() {
-    Unroll<kGroupVectors / 2>(
-        [&](auto v) HWY_ATTR { lanes_[v] = lanes_[v] + lanes_[v + kGroupVectors / 2]; });
-    if constexpr (kGroupVectors > 2) Fold<kGroupVectors / 4>();
-    total_ = total_ + TreeSum(kF32, lanes_[0]);
+    total_ = total_ + TreeSum(lanes_);
     Clear();
-  }
-
-  template <std::size_t kCount>
-  HWY_INLINE void Fold() {
-    Unroll<kCount>([&](auto v) HWY_ATTR { lanes_[v] = lanes_[v] + lanes_[v + kCount]; });
-    if constexpr (kCount > 1) Fold<kCount / 2>();
   }
 
   VF lanes_[kGroupVectors];
@@ -77,14 +66,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace slimgrad::kernels::cpu {
-
-float WideNorm(const float* x, std::size_t n) {
-  const double sum = LaneSum<double>(0, n, [&](std::size_t i) {
-    const auto value = static_cast<double>(x[i]);
-    return value * value;
-  });
-  return SaturateToFloat(std::sqrt(sum));
-}
 
 namespace {
 

@@ -12,7 +12,6 @@
 #include <type_traits>
 
 #include "kernels/cpu_quantize.h"
-#include "kernels/cpu_saturate.h"
 #include "kernels/philox-inl.h"
 #include "kernels/quantize_codes-inl.h"
 
@@ -187,32 +186,21 @@ HWY_NOINLINE HWY_FLATTEN void EncodeTinyBlock(const EncodeCall& call, std::size_
   EncodeBlock<Codes, kFeedback, kStream, true>(call, b, round);
 }
 
-// AddSaturated of a group.
-inline HWY_NOINLINE void AddSaturatedGroup(const float* in, float* residual) {
-  for (std::size_t i = 0; i < kGroup; ++i) residual[i] = SaturatedSum(residual[i], in[i]);
-}
-
 // A group of x; with error feedback of residual + x, which becomes the residual.
 template <bool kFeedback>
 HWY_INLINE void LoadGroup(const float* HWY_RESTRICT in, float* HWY_RESTRICT residual,
                           VF (&x)[kGroupVectors]) {
-  VU top = hn::Zero(kU32);
-  Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
-    x[v] = hn::LoadU(kF32, in + v * kLanes);
-    if constexpr (kFeedback) {
-      x[v] = hn::LoadU(kF32, residual + v * kLanes) + x[v];
-      top = MaxMagnitude(top, Magnitude(x[v]));
-    }
-  });
   if constexpr (kFeedback) {
-    if (HWY_UNLIKELY(AnyAtLeast(top, 0x7F800000))) {
-      AddSaturatedGroup(in, residual);
+    if (HWY_UNLIKELY(!SumGroup(in, residual, x))) {
+      AddSaturatedOneByOne(in, residual);
       Unroll<kGroupVectors>([&](auto v)
                                 HWY_ATTR { x[v] = hn::LoadU(kF32, residual + v * kLanes); });
     } else {
       Unroll<kGroupVectors>([&](auto v)
                                 HWY_ATTR { hn::StoreU(x[v], kF32, residual + v * kLanes); });
     }
+  } else {
+    Unroll<kGroupVectors>([&](auto v) HWY_ATTR { x[v] = hn::LoadU(kF32, in + v * kLanes); });
   }
 }
 

@@ -14,8 +14,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
-constexpr std::int32_t kInfinity = 0x7F800000;
-
 // Elements that are looked at together; a vector, or several narrow ones.
 constexpr std::size_t kUnit = 16;
 
@@ -58,7 +56,7 @@ HWY_INLINE Tops AddGroup(const float* HWY_RESTRICT x, float* HWY_RESTRICT residu
     p[v] = hn::LoadU(kF32, residual + kAt) + hn::LoadU(kF32, x + kAt);
     tops.at[kAt / kUnit] = hn::Max(tops.at[kAt / kUnit], MagnitudeOf(p[v]));
   });
-  if (HWY_UNLIKELY(AnyAbove(tops.All(), kInfinity - 1))) {
+  if (HWY_UNLIKELY(AnyAbove(tops.All(), std::int32_t{kF32Infinity - 1}))) {
     for (std::size_t i = 0; i < kGroup; ++i) residual[i] = SaturatedSum(residual[i], x[i]);
     Unroll<kGroup / kUnit>([&](auto u)
                                HWY_ATTR { tops.at[u] = TopOf<kUnit>(residual + u * kUnit); });

@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "kernels/cpu_bits.h"
 #include "kernels/cpu_lane_sum.h"
+#include "kernels/cpu_saturate.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/sign_cpu.cc"
@@ -15,10 +16,8 @@
 // After foreach_target.h.
 #include "kernels/simd-inl.h"
 
-#ifndef SLIMGRAD_KERNELS_SIGN_CPU_ONCE_
-#define SLIMGRAD_KERNELS_SIGN_CPU_ONCE_
-namespace slimgrad::kernels::cpu {
-namespace {
+HWY_BEFORE_NAMESPACE();
+namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
 // A block's LaneSums in fp32: of the members >= 0 and of those below, or of all magnitudes (up).
 struct BlockSums {
@@ -29,7 +28,7 @@ struct BlockSums {
 
 // The mean of `count` members, of which `sum` is the fp32 LaneSum.
 template <class Member>
-float Mean(float sum, std::size_t count, std::size_t n, const Member& member) {
+HWY_NOINLINE float MeanOf(float sum, std::size_t count, std::size_t n, const Member& member) {
   if (count == 0) return 0;
   if (std::isfinite(sum)) return sum / static_cast<float>(count);
   return SaturateToFloat(LaneSum<double>(0, n, member) / static_cast<double>(count));
@@ -38,21 +37,15 @@ float Mean(float sum, std::size_t count, std::size_t n, const Member& member) {
 template <bool kTwo>
 HWY_NOINLINE Levels CarefulMeans(const BlockSums& sums, const float* x, std::size_t n) {
   if constexpr (kTwo) {
-    return {Mean(sums.up, sums.positive, n, [x](std::size_t i) { return x[i] >= 0 ? x[i] : 0.0F; }),
-            Mean(sums.down, n - sums.positive, n,
-                 [x](std::size_t i) { return x[i] >= 0 ? 0.0F : x[i]; })};
+    return {
+        MeanOf(sums.up, sums.positive, n, [x](std::size_t i) { return x[i] >= 0 ? x[i] : 0.0F; }),
+        MeanOf(sums.down, n - sums.positive, n,
+               [x](std::size_t i) { return x[i] >= 0 ? 0.0F : x[i]; })};
   } else {
-    const float scale = Mean(sums.up, n, n, [x](std::size_t i) { return std::fabs(x[i]); });
+    const float scale = MeanOf(sums.up, n, n, [x](std::size_t i) { return std::fabs(x[i]); });
     return {scale, -scale};
   }
 }
-
-}  // namespace
-}  // namespace slimgrad::kernels::cpu
-#endif  // SLIMGRAD_KERNELS_SIGN_CPU_ONCE_
-
-HWY_BEFORE_NAMESPACE();
-namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
 
 // What is encoded: x; or with error feedback the sum of residual and x, which is left in residual.
 struct Plain {
@@ -122,22 +115,6 @@ HWY_INLINE Padded<float> PartOf(const Source& source, std::size_t i, std::size_t
 
 constexpr std::uint64_t LowBits(std::size_t count) { return (std::uint64_t{1} << count) - 1; }
 
-template <std::size_t kWidth>
-HWY_INLINE void FoldLanes(float* lane) {
-  for (std::size_t l = 0; l < kWidth; ++l) lane[l] += lane[l + kWidth];
-  if constexpr (kWidth > 1) FoldLanes<kWidth / 2>(lane);
-}
-
-// The tree of a LaneSum.
-HWY_INLINE float JoinLanes(VF (&lanes)[kGroupVectors]) {
-  for (std::size_t width = kGroupVectors / 2; width > 0; width /= 2)
-    for (std::size_t v = 0; v < width; ++v) lanes[v] = lanes[v] + lanes[v + width];
-  HWY_ALIGN_MAX float lane[kLanes];
-  hn::Store(lanes[0], kF32, lane);
-  FoldLanes<kLanes / 2>(lane);
-  return lane[0];
-}
-
 // Writes the bits of a run and adds its sums to those of the block.
 template <bool kTwo, class Source>
 HWY_INLINE void SumRun(const Source& source, std::size_t begin, std::size_t end, BitWriter& bits,
@@ -156,8 +133,8 @@ HWY_INLINE void SumRun(const Source& source, std::size_t begin, std::size_t end,
     if (kTwo) sums.positive += hwy::PopCount(word);
     bits.Put(word, end - i);
   }
-  sums.up += JoinLanes(up);
-  if (kTwo) sums.down += JoinLanes(down);
+  sums.up += TreeSum(up);
+  if (kTwo) sums.down += TreeSum(down);
 }
 
 template <bool kTwo, class Source>

@@ -19,6 +19,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "kernels/cpu_saturate.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
@@ -93,6 +94,52 @@ HWY_INLINE bool AnyAtLeast(VU x, std::uint32_t least) {
 // The larger of magnitudes, which order as signed integers do.
 HWY_INLINE VU MaxMagnitude(VU a, VU b) {
   return hn::BitCast(kU32, hn::Max(hn::BitCast(kI32, a), hn::BitCast(kI32, b)));
+}
+
+// Seldom, so out of line.
+inline HWY_NOINLINE void AddSaturatedOneByOne(const float* x, float* to) {
+  for (std::size_t i = 0; i < kGroup; ++i) to[i] = SaturatedSum(to[i], x[i]);
+}
+
+// to + x for a group; returns whether all sums are finite.
+HWY_INLINE bool SumGroup(const float* HWY_RESTRICT x, const float* HWY_RESTRICT to,
+                         VF (&sum)[kGroupVectors]) {
+  VU top = hn::Zero(kU32);
+  Unroll<kGroupVectors>([&](auto v) HWY_ATTR {
+    sum[v] = hn::LoadU(kF32, to + v * kLanes) + hn::LoadU(kF32, x + v * kLanes);
+    top = MaxMagnitude(top, Magnitude(sum[v]));
+  });
+  return !AnyAtLeast(top, kF32Infinity);
+}
+
+// to = to + x for a group, saturating.
+HWY_INLINE void AddSaturatedGroup(const float* HWY_RESTRICT x, float* HWY_RESTRICT to) {
+  VF sum[kGroupVectors];
+  if (HWY_UNLIKELY(!SumGroup(x, to, sum))) return AddSaturatedOneByOne(x, to);
+  Unroll<kGroupVectors>([&](auto v) HWY_ATTR { hn::StoreU(sum[v], kF32, to + v * kLanes); });
+}
+
+// The tree of a LaneSum (kernels/sums.h) within a vector, from half of its lanes on.
+template <class D>
+HWY_INLINE float TreeSum(D /*d*/, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(D()) > 4) {
+    const hn::Half<D> half;
+    return TreeSum(half, hn::LowerHalf(half, v) + hn::UpperHalf(half, v));
+  } else {
+    v = v + hn::Shuffle1032(v);
+    return hn::GetLane(v + hn::Shuffle2301(v));
+  }
+}
+
+// That of the first kCount of vectors, which are overwritten; of all of them: of 64 lanes.
+template <std::size_t kCount = kGroupVectors>
+HWY_INLINE float TreeSum(VF (&lanes)[kGroupVectors]) {
+  if constexpr (kCount == 1) {
+    return TreeSum(kF32, lanes[0]);
+  } else {
+    Unroll<kCount / 2>([&](auto v) HWY_ATTR { lanes[v] = lanes[v] + lanes[v + kCount / 2]; });
+    return TreeSum<kCount / 2>(lanes);
+  }
 }
 
 }  // namespace slimgrad::kernels::cpu::HWY_NAMESPACE

@@ -162,7 +162,7 @@ FAULTS = (
     fault("comm/exchange.cc", "looks for NaN in the first tensor only",
           "t < tensors_.size() && bad == kAllFinite", "t < 1 && bad == kAllFinite", "nonfinite"),
     fault("kernels/elementwise_cpu.cc", "infinity passes for finite",
-          "backend, x, 0x7F800000, count32", "backend, x, 0x7F800001, count32", "nonfinite"),
+          "backend, x, kF32Infinity, count32", "backend, x, kF32Infinity + 1, count32", "nonfinite"),
     fault("comm/exchange.cc", "a skipped step is run all the same",
           "t < tensors_.size() && !report_.skipped", "t < tensors_.size()", "nonfinite"),
     fault("comm/exchange.cc", "every rank takes itself for rank 0",

@@ -128,6 +128,19 @@ __device__ void WriteEntry(const OuterCall& call, std::size_t row, std::size_t c
   call.m[at] = Written<kTo>(call, entry, kTo == To::kStore ? 0.0F : call.m[at]);
 }
 
+// Entries of up to kRows rows from `row` on, of which there are `rows`; q holds its first columns,
+// and is spoilt where that is not all of them.
+template <int kRank, int kRows, bool kPacked>
+__device__ void SumRows(const OuterCall& call, const Columns<kPacked>& columns, std::size_t row,
+                        unsigned rows, Factor<kRank, kPacked>& q, Four (&sums)[kRows]) {
+#pragma unroll 1
+  for (std::size_t first = 0; first < call.rank; first += kRank) {
+    if (call.rank > kRank) q.Load(call, columns, first);
+    for (int i = 0; i < kRows; ++i)
+      if (i < rows) q.AddTo(sums[i], call.p + (row + i) * call.rank + first, call.rank - first);
+  }
+}
+
 // kRank columns of q stay in registers for all rows of a tile; where there are more, they are
 // loaded again for each few rows.
 template <To kTo, int kRank, bool kPacked>
@@ -151,13 +164,7 @@ __global__ void __launch_bounds__(kThreads) OuterKernel(Guard guard, OuterCall c
         for (int i = 0; i < kRows; ++i)
           if (row + i < rows) m[i] = Load(call.m + (begin + row + i) * call.cols, columns);
       }
-#pragma unroll 1
-      for (std::size_t first = 0; first < call.rank; first += kRank) {
-        if (call.rank > kRank) q.Load(call, columns, first);
-        for (int i = 0; i < kRows; ++i)
-          if (row + i < rows)
-            q.AddTo(sums[i], call.p + (begin + row + i) * call.rank + first, call.rank - first);
-      }
+      SumRows(call, columns, begin + row, rows - row, q, sums);
       for (int i = 0; i < kRows; ++i) {
         if (row + i >= rows) break;
         if (AllFinite(sums[i])) {

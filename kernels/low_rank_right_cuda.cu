@@ -1,8 +1,6 @@
 // Bytes an element of m, of what must be moved and of what is, at ranks of up to 8: MultiplyRight
 // 4, MultiplyRightFeedback 12; beyond, 4 more for each 8 of the rank. The factor q is read once for
 // each few rows, from the caches.
-#include <type_traits>
-
 #include "kernels/cuda_lane_sum.cuh"
 #include "kernels/cuda_low_rank.cuh"
 #include "kernels/elementwise.h"

@@ -2,6 +2,8 @@
 // QsgdEncodeFeedback 13.03, QsgdDecode 5.03, QsgdDecodeAdd 9.03. One pass each. Buckets of more
 // than 8192 elements are encoded in two: 9 and 21 bytes; once more, 4 bytes, where one's squares
 // overflow fp32 or lose bits.
+#include <type_traits>
+
 #include "core/check.h"
 #include "kernels/cuda_encode_blocks.cuh"
 #include "kernels/cuda_lane_sum.cuh"

@@ -49,6 +49,13 @@ class TestSummaryTest(unittest.TestCase):
     def test_googletest_cases(self):
         self.assertEqual(self.counts(_GTEST), "1 passed, 1 failed, 2 skipped")
 
+    def test_cases_that_an_environment_skips_are_skipped(self):
+        case = '<testcase name="a" status="run" result="completed" timestamp="{}T00:00:00.000"/>'
+        never = "<testsuites>" + 2 * case.format("1970-01-01") + "</testsuites>"
+        ran = "<testsuites>" + 2 * case.format("2026-01-01") + "</testsuites>"
+        self.assertEqual(self.counts(never), "0 passed, 0 failed, 2 skipped")
+        self.assertEqual(self.counts(ran), "2 passed, 0 failed, 0 skipped")
+
     def test_unittest_methods(self):
         good = "...\nRan 3 tests in 0.1s\n\nOK (skipped=1)\n"
         self.assertEqual(

@@ -304,6 +304,27 @@ TEST(ConvertTest, ViewsConvertByTheirDType) {
   EXPECT_TRUE(std::isnan(wide[3]));
 }
 
+TEST(ConvertTest, OnlyIfDecidesWhetherAnythingIsDone) {
+  const std::uint64_t never = 0, always = 7;
+  const std::vector<float> x(5000, 3.0F);
+  for (const std::uint64_t* only_if : {&never, &always}) {
+    Backend backend;
+    backend.only_if = only_if;
+    std::vector<float> residual(5000, 1.0F), wide(5000, 9.0F), copy(5000, 9.0F);
+    std::vector<half_bits> codes(5000, half_bits{0x1234});
+    subject::F32ToF16(backend, x, codes, Overflow::kSaturate, nullptr);
+    subject::F16ToF32(backend, codes, wide);
+    subject::Copy(backend, x, copy);
+    const bool done = only_if == &always;
+    EXPECT_EQ(codes[4999], done ? half_bits{0x4200} : half_bits{0x1234});
+    EXPECT_EQ(wide[4999], done ? 3.0F : 9.0F);
+    EXPECT_EQ(copy[4999], done ? 3.0F : 9.0F);
+    subject::F32ToF16Feedback(backend, x, residual, codes, Overflow::kSaturate, nullptr);
+    EXPECT_EQ(codes[4999], done ? half_bits{0x4400} : half_bits{0x1234});
+    EXPECT_EQ(residual[4999], done ? 0.0F : 1.0F);
+  }
+}
+
 TEST(ConvertDeathTest, MistakesOfTheCallerStop) {
   std::vector<float> x(3), y(4);
   std::vector<half_bits> halves(4);

@@ -337,7 +337,7 @@ TEST(ConvertDeathTest, MistakesOfTheCallerStop) {
       "check failed");
   EXPECT_DEATH(Widen(kBackend, ConstView(y.data(), 3, DType::kF32, Device::kCuda), x),
                "check failed");
-  if (on_cuda) return;  // this program has the kernels
+  if (OnCuda()) return;  // this program has the kernels
   Backend cuda;
   cuda.device = Device::kCuda;
   EXPECT_DEATH(Widen(cuda, ConstView(y.data(), 3, DType::kF32, Device::kCuda), x), "check failed");

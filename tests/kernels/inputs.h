@@ -57,14 +57,17 @@ inline constexpr std::array<std::size_t, 20> kLengths = {
 // More elements than one task of a cpu kernel takes, so that threads share the work.
 inline constexpr std::size_t kManyTasks = 3 * 32768 + 1001;
 
-// Whether the tests run on a GPU, or what stands in for it: set by main. There long inputs are
-// shorter, since an interpreter takes its time.
-inline bool on_cuda = false;
+// The stream that subject:: (subject.h) runs on, or null for the CPU. Set by main.
+CudaStream*& SubjectStream();
+
+// Whether the tests run on a GPU, or what stands in for it. There long inputs are shorter, since an
+// interpreter takes its time.
+inline bool OnCuda() { return SubjectStream() != nullptr; }
 
 // Enough for the output of every cpu kernel to be streamed past the caches, in 16-bit codes too; on
 // a GPU, for many blocks.
 inline std::size_t Streamed() {
-  return on_cuda ? (std::size_t{1} << 16) + 1001 : (std::size_t{1} << 21) + 1001;
+  return OnCuda() ? (std::size_t{1} << 16) + 1001 : (std::size_t{1} << 21) + 1001;
 }
 
 inline float OneValue(Pattern pattern, std::size_t i, std::size_t n, std::mt19937& random) {

@@ -48,7 +48,6 @@ int RunAll() {
   const Result<std::unique_ptr<CudaStream>> stream = CudaStream::Open(0);
   if (stream.ok()) {
     SubjectStream() = stream->get();
-    on_cuda = true;
   } else {
     SkipAll(stream.status().message());
   }

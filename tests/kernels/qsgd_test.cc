@@ -129,7 +129,7 @@ TEST(QsgdTest, EveryInputAsTheReferenceDoes) {
   for (std::size_t bucket : {1, 100, 128, 1 << 20}) {
     const int levels = bucket == 100 ? 4 : 127;
     ForEveryInput([=](In x) {
-      if (on_cuda && x.size() / bucket > 300) return;
+      if (OnCuda() && x.size() / bucket > 300) return;
       ExpectRefAgrees(x, bucket, levels);
       ExpectFeedbackAgrees(x, bucket, levels);
     });
@@ -188,7 +188,7 @@ TEST(QsgdTest, StreamedOutputsAreTheSame) {
 // As for stochastic rounding of int8: 4.5 standard errors.
 TEST(QsgdTest, IsUnbiased) {
   const std::vector<float> x = {12, 0.1F, -0.1F, 0.5F, -0.75F, 3.3F, -1.9F, 1e-3F, 0.25F};
-  const int keys = on_cuda ? 1000 : 40000;  // a launch a key
+  const int keys = OnCuda() ? 1000 : 40000;  // a launch a key
   constexpr int kLevels = 13;
   std::vector<double> sum(x.size());
   float norm = 0;

@@ -108,7 +108,7 @@ TEST(Int8Test, HostileCodesDecodeWithinReason) {
 }
 
 // Codes of a byte that are streamed past the caches.
-std::size_t StreamedBytes() { return (std::size_t{1} << (on_cuda ? 18 : 22)) + 1001; }
+std::size_t StreamedBytes() { return (std::size_t{1} << (OnCuda() ? 18 : 22)) + 1001; }
 
 // Both forms of codes, as bytes.
 using Bytes = std::vector<std::uint8_t>;
@@ -242,14 +242,14 @@ void ExpectRefAgrees(Form form, In x, std::size_t block, const Backend& backend 
 TEST(Int8Test, EveryInputAsTheReferenceDoes) {
   for (std::size_t block : {1, 100, 256, 1 << 20})
     ForEveryInput([=](In x) {
-      if (!on_cuda || x.size() / block <= 300) ExpectRefAgrees({.four = false}, x, block);
+      if (!OnCuda() || x.size() / block <= 300) ExpectRefAgrees({.four = false}, x, block);
     });
 }
 
 TEST(Int4Test, EveryInputAsTheReferenceDoes) {
   for (std::size_t block : {2, 100, 128})
     ForEveryInput([=](In x) {
-      if (!on_cuda || x.size() / block <= 300) ExpectRefAgrees({.four = true}, x, block);
+      if (!OnCuda() || x.size() / block <= 300) ExpectRefAgrees({.four = true}, x, block);
     });
 }
 
@@ -388,7 +388,7 @@ TEST(QuantizeTest, EveryCodeDecodesAsTheReferenceDoes) {
 // 0.0025 = 3.5.
 TEST(Int8Test, StochasticRoundingIsUnbiased) {
   const std::vector<float> x = {127, 0.1F, -0.1F, 0.5F, -0.75F, 126.3F, -99.9F, 1e-3F, 0.25F};
-  const int keys = on_cuda ? 1000 : 40000;  // a launch a key
+  const int keys = OnCuda() ? 1000 : 40000;  // a launch a key
   std::vector<double> sum(x.size());
   for (std::uint64_t step = 0; step < static_cast<std::uint64_t>(keys); ++step) {
     const Int8 code = Apply(subject::Int8Encode, x, x.size(), Rounding::kStochastic, {99, step});

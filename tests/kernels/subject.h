@@ -34,14 +34,9 @@
 #include "kernels/sign.h"
 #include "kernels/stamps.h"
 #include "kernels/sums.h"
+#include "tests/kernels/inputs.h"
 
 namespace slimgrad::kernels {
-
-// The stream that subject:: runs on, or null for the CPU. Set by main.
-CudaStream*& SubjectStream();
-
-// Where ptxrun stands in for a GPU, a case of many millions of elements takes too long.
-inline bool OnCuda() { return SubjectStream() != nullptr; }
 
 // One call's arguments on the device.
 class Staging {

@@ -142,9 +142,10 @@ __device__ void SumRows(const OuterCall& call, const Columns<kPacked>& columns, 
 }
 
 // kRank columns of q stay in registers for all rows of a tile; where there are more, they are
-// loaded again for each few rows.
+// loaded again for each few rows. Two blocks at once are asked for: left to itself, the compiler
+// spills some registers to make room for more.
 template <To kTo, int kRank, bool kPacked>
-__global__ void __launch_bounds__(kThreads) OuterKernel(Guard guard, OuterCall call) {
+__global__ void __launch_bounds__(kThreads, 2) OuterKernel(Guard guard, OuterCall call) {
   if (guard.Closed()) return;
   constexpr int kRows = kRank < 8 ? 2 : 1;
   const std::size_t across = BlockCount(call.cols, kColumns);

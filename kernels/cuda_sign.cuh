@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/check.h"
 #include "kernels/cuda_pack.cuh"
 #include "kernels/cuda_saturate.cuh"
 #include "kernels/sign.h"
@@ -226,9 +227,11 @@ __device__ Pack<Levels, kWidth> LevelsOf(const TileBlocks& blocks, std::uint32_t
   return levels;
 }
 
-// Blocks of a grid for items that a loop over the grid takes one by one: as many, if it can.
-inline unsigned Blocks(std::size_t items) {
-  return static_cast<unsigned>(std::min<std::size_t>(items, INT_MAX));
+// A grid with a block of threads for each item. Items have 100 elements and more, so that no memory
+// holds as many as a grid cannot have.
+inline unsigned BlockEach(std::size_t items) {
+  SLIMGRAD_CHECK(items <= INT_MAX);
+  return static_cast<unsigned>(items);
 }
 
 // Encode of kernels/sign.h for blocks of any size, in passes; `down` is null unless kTwo. n >

@@ -89,6 +89,7 @@ __device__ void SubtractLevels(const BlockSize& block, const Levels* levels, con
       });
 }
 
+// A block of threads for each tile.
 template <bool kTwo, class Source, bool kPacked>
 __global__ void __launch_bounds__(kThreads)
     TilesKernel(Guard guard, Source source, std::size_t n, Tiles tiles, std::uint8_t* bits,
@@ -96,28 +97,24 @@ __global__ void __launch_bounds__(kThreads)
   if (guard.Closed()) return;
   __shared__ alignas(16) float p[kTile];
   __shared__ Levels levels[kMostBlocks];
-  const std::size_t step = tiles.elements;
-  for (std::size_t tile = blockIdx.x; tile * step < n; tile += gridDim.x) {
-    const std::size_t begin = tile * step;
-    const auto count = static_cast<std::uint32_t>(std::min(n - begin, step));
-    PutBits<kPacked>(
-        source, begin, count,
-        [&]<int kWidth>(std::uint32_t i, const Pack<float, kWidth>& values) {
-          StorePack(values, p + i);
-        },
-        bits + begin / 8);
-    __syncthreads();
-    SumBlocks<kTwo>(tiles, p, count, levels);
-    __syncthreads();
-    const std::size_t first = tile * tiles.blocks;
-    for (std::uint32_t b = threadIdx.x; b * tiles.block.size < count; b += kThreads) {
-      up[first + b] = levels[b].up;
-      if constexpr (kTwo) down[first + b] = levels[b].down;
-    }
-    if constexpr (Source::kFeedback)
-      SubtractLevels<kPacked>(tiles.block, levels, p, count, source.residual + begin);
-    __syncthreads();
+  const std::size_t begin = std::size_t{blockIdx.x} * tiles.elements;
+  const auto count = static_cast<std::uint32_t>(std::min(n - begin, std::size_t{tiles.elements}));
+  PutBits<kPacked>(
+      source, begin, count,
+      [&]<int kWidth>(std::uint32_t i, const Pack<float, kWidth>& values) {
+        StorePack(values, p + i);
+      },
+      bits + begin / 8);
+  __syncthreads();
+  SumBlocks<kTwo>(tiles, p, count, levels);
+  __syncthreads();
+  const std::size_t first = std::size_t{blockIdx.x} * tiles.blocks;
+  for (std::uint32_t b = threadIdx.x; b * tiles.block.size < count; b += kThreads) {
+    up[first + b] = levels[b].up;
+    if constexpr (kTwo) down[first + b] = levels[b].down;
   }
+  if constexpr (Source::kFeedback)
+    SubtractLevels<kPacked>(tiles.block, levels, p, count, source.residual + begin);
 }
 
 template <bool kPacked>
@@ -140,7 +137,7 @@ void Encode(const Backend& backend, const Source& source, std::size_t n, std::si
   block = std::min(block, n);
   const Tiles tiles(n, block);
   if (tiles.blocks == 0) return EncodeLong<kTwo>(backend, source, n, block, bits, up, down);
-  Launch(backend, "encode signs", Blocks(BlockCount(n, tiles.elements)), kThreads,
+  Launch(backend, "encode signs", BlockEach(BlockCount(n, tiles.elements)), kThreads,
          AlignedSource(source) ? TilesKernel<kTwo, Source, true> : TilesKernel<kTwo, Source, false>,
          source, n, tiles, bits.data(), up, down);
 }

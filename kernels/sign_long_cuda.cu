@@ -58,7 +58,7 @@ __global__ void RunsKernel(Guard guard, Source source, Cut cut, std::size_t coun
 }
 
 // The sums of runs, in order. A chain of additions, so its numbers are brought nearer first: one
-// thread adds up, and one of another warp down. To all threads. Whole blocks call it.
+// thread adds up, and one of another warp down. To all threads. Whole blocks call it, once.
 template <bool kTwo>
 __device__ RunSums AddRuns(const RunSums* sums, std::size_t runs, std::size_t& positive) {
   constexpr std::uint32_t kNear = 1024;
@@ -88,34 +88,32 @@ __device__ RunSums AddRuns(const RunSums* sums, std::size_t runs, std::size_t& p
   if (kTwo && mine > 0) atomicAdd(&count, mine);
   __syncthreads();
   positive = count;
-  const RunSums all = {totals[0], kTwo ? totals[1] : 0, 0};
-  __syncthreads();
-  return all;
+  return {totals[0], kTwo ? totals[1] : 0, 0};
 }
 
+// A block of threads for each block.
 template <bool kTwo, class Source>
 __global__ void __launch_bounds__(kThreads)
     LevelsKernel(Guard guard, Source source, Cut cut, const RunSums* sums, float* up, float* down) {
   if (guard.Closed()) return;
-  for (std::size_t b = blockIdx.x; b * cut.block < cut.n; b += gridDim.x) {
-    const std::size_t begin = b * cut.block;
-    const std::size_t members = cut.EndOf(b) - begin;
-    std::size_t positive = 0;
-    const RunSums total = AddRuns<kTwo>(sums + b * cut.runs, cut.runs, positive);
-    if (!kTwo) positive = members;
-    const auto wide = [&](auto of) {
-      return BlockLaneSum<double>(members, [&](std::size_t i) -> double {
-        return of(Source::template Sum<1>(source.template Load<1>(begin + i)).at[0]);
-      });
-    };
-    double wide_up = 0;
-    double wide_down = 0;
-    if (!IsFinite(total.up)) wide_up = wide([](float x) { return UpOf<kTwo>(x); });
-    if (!IsFinite(total.down)) wide_down = wide([](float x) { return DownOf(x); });
-    if (threadIdx.x != 0) continue;
-    up[b] = MeanOf(total.up, wide_up, positive);
-    if constexpr (kTwo) down[b] = MeanOf(total.down, wide_down, members - positive);
-  }
+  const std::size_t b = blockIdx.x;
+  const std::size_t begin = b * cut.block;
+  const std::size_t members = cut.EndOf(b) - begin;
+  std::size_t positive = 0;
+  const RunSums total = AddRuns<kTwo>(sums + b * cut.runs, cut.runs, positive);
+  if (!kTwo) positive = members;
+  const auto wide = [&](auto of) {
+    return BlockLaneSum<double>(members, [&](std::size_t i) -> double {
+      return of(Source::template Sum<1>(source.template Load<1>(begin + i)).at[0]);
+    });
+  };
+  double wide_up = 0;
+  double wide_down = 0;
+  if (!IsFinite(total.up)) wide_up = wide([](float x) { return UpOf<kTwo>(x); });
+  if (!IsFinite(total.down)) wide_down = wide([](float x) { return DownOf(x); });
+  if (threadIdx.x != 0) return;
+  up[b] = MeanOf(total.up, wide_up, positive);
+  if constexpr (kTwo) down[b] = MeanOf(total.down, wide_down, members - positive);
 }
 
 template <bool kTwo, bool kPacked>
@@ -165,8 +163,8 @@ void EncodeLong(const Backend& backend, const Source& source, std::size_t n, std
       backend, "sums of runs", BlocksFor(backend, count, kRunThreads / kRowThreads), kRunThreads,
       packed && block % 4 == 0 ? RunsKernel<kTwo, Source, true> : RunsKernel<kTwo, Source, false>,
       source, cut, count, sums);
-  Launch(backend, "levels", Blocks(blocks), kThreads, LevelsKernel<kTwo, Source>, source, cut, sums,
-         up, down);
+  Launch(backend, "levels", BlockEach(blocks), kThreads, LevelsKernel<kTwo, Source>, source, cut,
+         sums, up, down);
   if constexpr (Source::kFeedback) {
     Launch(backend, "signs with feedback", BlocksFor(backend, n, kTile), kThreads,
            packed ? FeedbackKernel<kTwo, true> : FeedbackKernel<kTwo, false>, source, n,

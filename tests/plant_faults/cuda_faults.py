@@ -22,13 +22,11 @@ CUDA_FAULTS = (
     ("kernels/cuda_half.cuh", "a NaN becomes the hardware's",
      "if (IsNan(x)) return sign | Format::kQuietNan;", "", cuda("convert")),
     ("kernels/sign_cuda.cu", "a missing barrier before the sums of a tile",
-     "    __syncthreads();\n    SumBlocks<kTwo>(tiles, p, count, levels);",
-     "    SumBlocks<kTwo>(tiles, p, count, levels);", cuda("sign")),
-    ("kernels/sign_cuda.cu", "a race of a tile with the next one's",
-     "      SubtractLevels<kPacked>(tiles.block, levels, p, count, source.residual + begin);\n"
-     "    __syncthreads();",
-     "      SubtractLevels<kPacked>(tiles.block, levels, p, count, source.residual + begin);",
-     cuda("sign")),
+     "  __syncthreads();\n  SumBlocks<kTwo>(tiles, p, count, levels);",
+     "  SumBlocks<kTwo>(tiles, p, count, levels);", cuda("sign")),
+    ("kernels/sign_cuda.cu", "a race of the levels with their first readers",
+     "  SumBlocks<kTwo>(tiles, p, count, levels);\n  __syncthreads();",
+     "  SumBlocks<kTwo>(tiles, p, count, levels);", cuda("sign")),
     ("kernels/cuda_lane_sum.cuh", "joins the lanes in another order",
      "  T sum = low + high;\n  for (unsigned width = group / 2; width > 0; width /= 2)\n"
      "    sum += __shfl_down_sync(~0U, sum, width, group);",

@@ -168,9 +168,9 @@ __device__ Ranked SelectInBlock(const float (&x)[kEach], std::uint32_t valid, st
 inline constexpr int kEach = 16;
 inline constexpr int kAccess = 4;
 inline constexpr unsigned kWarpTile = kWarp * kEach;
-inline constexpr unsigned kTile = kThreads * kEach;
+inline constexpr unsigned kSelectTile = kThreads * kEach;
 
-struct Tile {
+struct SelectTile {
   float at[kEach];
   std::uint32_t valid;  // a bit for each that is there
 
@@ -201,9 +201,9 @@ __device__ void ForTile(std::uint32_t mask, Body body) {
 
 // x has at least `left` elements.
 template <bool kPacked>
-__device__ Tile LoadTile(const float* x, std::size_t left) {
-  Tile tile = {};
-  if (left >= kTile) {
+__device__ SelectTile LoadTile(const float* x, std::size_t left) {
+  SelectTile tile = {};
+  if (left >= kSelectTile) {
     tile.valid = (1U << kEach) - 1;
 #pragma unroll
     for (int a = 0; a < kEach; a += kAccess) {
@@ -259,7 +259,7 @@ class WarpPlace {
   std::uint32_t totals_;
 };
 
-inline std::size_t TilesOf(std::size_t n) { return n / kTile + (n % kTile != 0); }
+inline std::size_t TilesOf(std::size_t n) { return n / kSelectTile + (n % kSelectTile != 0); }
 
 // Words of the looks back over a tensor's tiles, which are 0 at first.
 inline std::size_t WordsFor(std::size_t n) { return 1 + 2 * TilesOf(n); }

@@ -17,7 +17,7 @@ namespace slimgrad::kernels::cuda {
 
 // Elements that a block of threads takes at a time: 16 KB in shared memory, with which 8 blocks of
 // 256 threads fit a multiprocessor.
-inline constexpr std::uint32_t kTile = 4096;
+inline constexpr std::uint32_t kSignTile = 4096;
 
 // fp32 that a thread takes at a time: one access, of which a warp's fill whole sectors.
 template <bool kPacked>
@@ -104,8 +104,8 @@ __device__ void ForTile(std::uint32_t n, const Load& load, const Store& store) {
   constexpr std::uint32_t kWidth = kTaken<kPacked>;
   constexpr std::uint32_t kStep = kThreads * kWidth;
   std::uint32_t i = threadIdx.x * kWidth;
-  if (n == kTile) {
-    for (; i < kTile; i += kAtOnce * kStep) {
+  if (n == kSignTile) {
+    for (; i < kSignTile; i += kAtOnce * kStep) {
       decltype(load.template operator()<kWidth>(i)) loaded[kAtOnce];
 #pragma unroll
       for (std::uint32_t u = 0; u < kAtOnce; ++u)
@@ -156,8 +156,8 @@ __device__ void PutBits(const Source& source, std::size_t begin, std::uint32_t n
     return BitsOf(values);
   };
   std::uint32_t i = threadIdx.x * kWidth;
-  if (n == kTile) {
-    for (; i < kTile; i += kAtOnce * kStep) {
+  if (n == kSignTile) {
+    for (; i < kSignTile; i += kAtOnce * kStep) {
       decltype(source.template Load<kWidth>(i)) loaded[kAtOnce];
 #pragma unroll
       for (std::uint32_t u = 0; u < kAtOnce; ++u)
@@ -182,20 +182,20 @@ __device__ void PutBits(const Source& source, std::size_t begin, std::uint32_t n
   }
 }
 
-// Blocks' size, and what divides by it. Quotients of numbers below 2 kTile are the upper half of a
-// product: the magic number is at most 1 too large, and 2 kTile * kTile is below 2^31.
+// Blocks' size, and what divides by it. Quotients of numbers below 2 kSignTile are the upper half
+// of a product: the magic number is at most 1 too large, and 2 kSignTile * kSignTile is below 2^31.
 struct BlockSize {
   std::size_t size;
-  std::uint32_t magic = 0;  // 2^31 / size, rounded up, where size <= kTile
+  std::uint32_t magic = 0;  // 2^31 / size, rounded up, where size <= kSignTile
 
   explicit BlockSize(std::size_t block) : size(block) {
-    if (block <= kTile)
+    if (block <= kSignTile)
       magic = static_cast<std::uint32_t>(((std::size_t{1} << 31) + block - 1) / block);
   }
   __device__ std::uint32_t Quotient(std::uint32_t i) const { return __umulhi(i << 1, magic); }
 };
 
-// The blocks of a tile's elements; the tile begins at an element `begin`, a multiple of kTile.
+// The blocks of a tile's elements; the tile begins at an element `begin`, a multiple of kSignTile.
 class TileBlocks {
  public:
   __device__ TileBlocks(const BlockSize& block, std::size_t begin)
@@ -203,7 +203,7 @@ class TileBlocks {
 
   // Of element i of the tile.
   __device__ std::size_t Of(std::uint32_t i) const {
-    if (block_.size > kTile) return first_ + (before_ + i >= block_.size ? 1 : 0);
+    if (block_.size > kSignTile) return first_ + (before_ + i >= block_.size ? 1 : 0);
     return first_ + block_.Quotient(static_cast<std::uint32_t>(before_) + i);
   }
   // Whether groups of four belong together.
@@ -235,7 +235,7 @@ inline unsigned BlockEach(std::size_t items) {
 }
 
 // Encode of kernels/sign.h for blocks of any size, in passes; `down` is null unless kTwo. n >
-// kTile, or two blocks and more; block <= n.
+// kSignTile, or two blocks and more; block <= n.
 template <bool kTwo, class Source>
 void EncodeLong(const Backend& backend, const Source& source, std::size_t n, std::size_t block,
                 std::span<std::uint8_t> bits, float* up, float* down);

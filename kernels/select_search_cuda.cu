@@ -140,8 +140,8 @@ __device__ void NarrowFirst(Search* search, const List& list, std::uint64_t k) {
 }
 
 template <bool kPacked>
-__device__ void StoreTile(const Tile& tile, float* y, std::size_t left) {
-  if (kPacked && left >= kTile) {
+__device__ void StoreTile(const SelectTile& tile, float* y, std::size_t left) {
+  if (kPacked && left >= kSelectTile) {
 #pragma unroll
     for (int a = 0; a < kEach; a += kAccess) {
       Pack<float, kAccess> pack;
@@ -156,10 +156,10 @@ __device__ void StoreTile(const Tile& tile, float* y, std::size_t left) {
 }
 
 template <bool kFeedback, bool kPacked>
-__device__ Tile TakeTile(const float* x, float* residual, std::size_t left) {
-  Tile tile = LoadTile<kPacked>(x, left);
+__device__ SelectTile TakeTile(const float* x, float* residual, std::size_t left) {
+  SelectTile tile = LoadTile<kPacked>(x, left);
   if constexpr (kFeedback) {
-    const Tile before = LoadTile<kPacked>(residual, left);
+    const SelectTile before = LoadTile<kPacked>(residual, left);
 #pragma unroll
     for (int i = 0; i < kEach; ++i) tile.at[i] = AddSaturating(before.at[i], tile.at[i]);
     StoreTile<kPacked>(tile, residual, left);
@@ -199,7 +199,7 @@ struct Masks {
 // Floats compare as their keys do but for NaNs, which compare as larger here, and which no bound
 // is.
 template <bool kBanded>
-__device__ Masks MasksOf(const Tile& tile, const Bounds& bounds) {
+__device__ Masks MasksOf(const SelectTile& tile, const Bounds& bounds) {
   const float least = __uint_as_float(bounds.least);
   const float end = __uint_as_float(bounds.end);
   const std::uint32_t from_least = tile.Mask([&](float v) { return !(fabsf(v) < least); });
@@ -223,9 +223,9 @@ __global__ void __launch_bounds__(kThreads, kFeedback ? 4 : 6)
   const float* const source = kFeedback ? residual : x;
   std::uint32_t larger = 0;
   std::uint32_t tied = 0;
-  for (std::size_t t = blockIdx.x; t * kTile < n; t += gridDim.x) {
-    const std::size_t begin = t * kTile;
-    const Tile tile = TakeTile<kFeedback, kPacked>(x + begin, residual + begin, n - begin);
+  for (std::size_t t = blockIdx.x; t * kSelectTile < n; t += gridDim.x) {
+    const std::size_t begin = t * kSelectTile;
+    const SelectTile tile = TakeTile<kFeedback, kPacked>(x + begin, residual + begin, n - begin);
     const Masks masks = MasksOf<kBanded>(tile, bounds);
     larger += __popc(masks.larger);
     if (bounds.tied != 0) tied += __popc(tile.Mask([&](float v) { return fabsf(v) == tie; }));
@@ -297,15 +297,16 @@ void FindCut(const Backend& backend, const SearchPlan& plan) {
   Launch(backend, "bounds of the k-th", std::min(BlocksFor(backend, word_count, 8192), processors),
          kBoundsThreads, BoundsKernel, x, residual, n, ranks, search, words, word_count);
   Launch(backend, "listing the largest",
-         std::min(BlocksFor(backend, n, kTile), (feedback ? 4 : 6) * processors), kThreads,
+         std::min(BlocksFor(backend, n, kSelectTile), (feedback ? 4 : 6) * processors), kThreads,
          feedback ? CollectFor<true>(list.indices == nullptr, packed)
                   : CollectFor<false>(list.indices == nullptr, packed),
          x, residual, n, k, list, search);
   const float* const source = feedback ? residual : x;
   for (unsigned pass = 1; pass < kPasses; ++pass)
-    Launch(backend, "narrowing to the k-th", std::min(BlocksFor(backend, n, kTile), 4 * processors),
-           kThreads, Aligned(source) ? RefineKernel<true> : RefineKernel<false>, source, n, k, list,
-           pass, search);
+    Launch(backend, "narrowing to the k-th",
+           std::min(BlocksFor(backend, n, kSelectTile), 4 * processors), kThreads,
+           Aligned(source) ? RefineKernel<true> : RefineKernel<false>, source, n, k, list, pass,
+           search);
 }
 
 }  // namespace slimgrad::kernels::cuda

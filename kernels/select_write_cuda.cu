@@ -69,11 +69,11 @@ __device__ Counts Halves(std::uint32_t counts) { return {counts & 0xFFFFU, count
 template <bool kPacked>
 __device__ void WriteTiles(const float* x, std::size_t n, const Cut& cut, std::uint64_t* words_of,
                            const Selected& selected, std::uint64_t* found) {
-  const std::size_t tiles = n / kTile + (n % kTile != 0);
+  const std::size_t tiles = n / kSelectTile + (n % kSelectTile != 0);
   Words words(words_of, tiles);
   for (std::size_t t; (t = TakeTicket(words.next)) < tiles;) {
-    const std::size_t begin = t * kTile;
-    const Tile tile = LoadTile<kPacked>(x + begin, n - begin);
+    const std::size_t begin = t * kSelectTile;
+    const SelectTile tile = LoadTile<kPacked>(x + begin, n - begin);
     const std::uint32_t above = tile.Mask([&](float v) { return cut.Takes(KeyOf(v)); });
     std::uint32_t ties = 0;
     if (cut.ties > 0) ties = tile.Mask([&](float v) { return cut.Ties(KeyOf(v)); });
@@ -161,7 +161,7 @@ __global__ void WriteSelectedKernel(Guard guard, const float* x, std::size_t n, 
   if (guard.Closed()) return;
   const Cut cut = search->cut;
   if (search->in_list != 0 && list.indices != nullptr) {
-    WriteLists(list, n / kTile + (n % kTile != 0), cut, words, selected);
+    WriteLists(list, n / kSelectTile + (n % kSelectTile != 0), cut, words, selected);
   } else {
     WriteTiles<kPacked>(x, n, cut, words, selected, nullptr);
   }
@@ -176,7 +176,7 @@ __global__ void WriteAboveKernel(Guard guard, const float* x, std::size_t n, Key
 }
 
 unsigned BlocksForTiles(const Backend& backend, std::size_t n) {
-  return std::min(BlocksFor(backend, n, kTile),
+  return std::min(BlocksFor(backend, n, kSelectTile),
                   8 * static_cast<unsigned>(backend.cuda->multiprocessors()));
 }
 

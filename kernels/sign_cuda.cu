@@ -1,7 +1,7 @@
 // Bytes an element, of what must be moved and of what is: SignPack and Encode 4.125, EncodeFeedback
-// 12.125, and the levels. One pass each, for blocks of up to kTile elements: a block of threads has
-// its elements in shared memory. Longer blocks, and the few sizes whose blocks do not end with a
-// byte, are the passes of sign_long_cuda.cu.
+// 12.125, and the levels. One pass each, for blocks of up to kSignTile elements: a block of threads
+// has its elements in shared memory. Longer blocks, and the few sizes whose blocks do not end with
+// a byte, are the passes of sign_long_cuda.cu.
 #include <bit>
 #include <numeric>
 
@@ -23,9 +23,9 @@ struct Tiles {
 
   // Every block of n elements.
   Tiles(std::size_t n, std::size_t size) : block(size) {
-    if (size > kTile) return;
+    if (size > kSignTile) return;
     const auto unit = static_cast<std::uint32_t>(8 / std::gcd(std::size_t{8}, size));
-    blocks = std::min(kMostBlocks, kTile / static_cast<std::uint32_t>(size)) / unit * unit;
+    blocks = std::min(kMostBlocks, kSignTile / static_cast<std::uint32_t>(size)) / unit * unit;
     if (size >= n) blocks = 1;
     elements = blocks * static_cast<std::uint32_t>(size);
     group = std::min(kWarp, std::bit_ceil(static_cast<unsigned>(size)));
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads)
     TilesKernel(Guard guard, Source source, std::size_t n, Tiles tiles, std::uint8_t* bits,
                 float* up, float* down) {
   if (guard.Closed()) return;
-  __shared__ alignas(16) float p[kTile];
+  __shared__ alignas(16) float p[kSignTile];
   __shared__ Levels levels[kMostBlocks];
   const std::size_t begin = std::size_t{blockIdx.x} * tiles.elements;
   const auto count = static_cast<std::uint32_t>(std::min(n - begin, std::size_t{tiles.elements}));
@@ -120,10 +120,10 @@ __global__ void __launch_bounds__(kThreads)
 template <bool kPacked>
 __global__ void PackKernel(Guard guard, Plain source, std::size_t n, std::uint8_t* bits) {
   if (guard.Closed()) return;
-  for (std::size_t begin = std::size_t{blockIdx.x} * kTile; begin < n;
-       begin += std::size_t{gridDim.x} * kTile) {
+  for (std::size_t begin = std::size_t{blockIdx.x} * kSignTile; begin < n;
+       begin += std::size_t{gridDim.x} * kSignTile) {
     PutBits<kPacked>(
-        source, begin, static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kTile})),
+        source, begin, static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kSignTile})),
         []<int kWidth>(std::uint32_t, const Pack<float, kWidth>&) {}, bits + begin / 8);
   }
 }
@@ -163,7 +163,7 @@ void SignPack(const Backend& backend, In x, std::span<std::uint8_t> bits) {
   SLIMGRAD_CHECK(bits.size() == BitBytes(x.size()));
   if (x.empty()) return;
   const Plain source{x.data()};
-  Launch(backend, "pack signs", BlocksFor(backend, x.size(), kTile), kThreads,
+  Launch(backend, "pack signs", BlocksFor(backend, x.size(), kSignTile), kThreads,
          AlignedSource(source) ? PackKernel<true> : PackKernel<false>, source, x.size(),
          bits.data());
 }

@@ -36,8 +36,8 @@ template <class LevelsAt, bool kAdd, bool kPacked>
 __global__ void DecodeKernel(Guard guard, const std::uint8_t* bits, LevelsAt levels_at,
                              BlockSize block, float* y, std::size_t n) {
   if (guard.Closed()) return;
-  for (std::size_t begin = std::size_t{blockIdx.x} * kTile; begin < n;
-       begin += std::size_t{gridDim.x} * kTile) {
+  for (std::size_t begin = std::size_t{blockIdx.x} * kSignTile; begin < n;
+       begin += std::size_t{gridDim.x} * kSignTile) {
     const TileBlocks blocks(block, begin);
     const std::uint8_t* tile_bits = bits + begin / 8;
     const auto load = [&]<int kWidth>(std::uint32_t i) {
@@ -51,7 +51,7 @@ __global__ void DecodeKernel(Guard guard, const std::uint8_t* bits, LevelsAt lev
         coded.y.at[k] += (coded.word >> k & 1) != 0 ? levels.at[k].up : levels.at[k].down;
       StorePack(coded.y, y + begin + i);
     };
-    ForTile<kPacked>(static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kTile})), load,
+    ForTile<kPacked>(static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kSignTile})), load,
                      store);
   }
 }
@@ -61,7 +61,7 @@ void DecodeAll(const Backend& backend, std::span<const std::uint8_t> bits, Level
                std::size_t block, Out y) {
   if (y.empty()) return;
   Launch(
-      backend, "decode signs", BlocksFor(backend, y.size(), kTile), kThreads,
+      backend, "decode signs", BlocksFor(backend, y.size(), kSignTile), kThreads,
       Aligned(y.data()) ? DecodeKernel<LevelsAt, kAdd, true> : DecodeKernel<LevelsAt, kAdd, false>,
       bits.data(), levels_at, BlockSize(block), y.data(), y.size());
 }
@@ -90,7 +90,7 @@ void DecodeScaledSign(const Backend& backend, std::span<const std::uint8_t> bits
 
 void SignUnpack(const Backend& backend, std::span<const std::uint8_t> bits, Out y) {
   SLIMGRAD_CHECK(bits.size() == BitBytes(y.size()));
-  DecodeAll<false>(backend, bits, UnitLevels{}, kTile, y);
+  DecodeAll<false>(backend, bits, UnitLevels{}, kSignTile, y);
 }
 
 void OneBitDecode(const Backend& backend, std::span<const std::uint8_t> bits, In positive,

@@ -121,8 +121,8 @@ __global__ void FeedbackKernel(Guard guard, Fed source, std::size_t n, BlockSize
                                const float* up, const float* down, std::uint8_t* bits) {
   if (guard.Closed()) return;
   const auto levels_at = [&](std::size_t b) { return Levels{up[b], kTwo ? down[b] : -up[b]}; };
-  for (std::size_t begin = std::size_t{blockIdx.x} * kTile; begin < n;
-       begin += std::size_t{gridDim.x} * kTile) {
+  for (std::size_t begin = std::size_t{blockIdx.x} * kSignTile; begin < n;
+       begin += std::size_t{gridDim.x} * kSignTile) {
     const TileBlocks blocks(block, begin);
     const auto visit = [&]<int kWidth>(std::uint32_t i, const Pack<float, kWidth>& p) {
       const auto levels = LevelsOf<kWidth>(blocks, i, levels_at);
@@ -132,13 +132,13 @@ __global__ void FeedbackKernel(Guard guard, Fed source, std::size_t n, BlockSize
       StorePack(rest, source.residual + begin + i);
     };
     PutBits<kPacked>(source, begin,
-                     static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kTile})), visit,
+                     static_cast<std::uint32_t>(std::min(n - begin, std::size_t{kSignTile})), visit,
                      bits + begin / 8);
   }
 }
 
-// Room for the runs' sums in the bits. There is: blocks here have more than kTile elements, so 512
-// bytes of bits or more for two sums; or else more than kTile / 8, so 64 bytes for one.
+// Room for the runs' sums in the bits. There is: blocks here have more than kSignTile elements, so
+// 512 bytes of bits or more for two sums; or else more than kSignTile / 8, so 64 bytes for one.
 RunSums* SumsIn(std::span<std::uint8_t> bits, std::size_t count) {
   const std::size_t skipped =
       (alignof(RunSums) - reinterpret_cast<std::uintptr_t>(bits.data()) % alignof(RunSums)) %
@@ -166,7 +166,7 @@ void EncodeLong(const Backend& backend, const Source& source, std::size_t n, std
   Launch(backend, "levels", BlockEach(blocks), kThreads, LevelsKernel<kTwo, Source>, source, cut,
          sums, up, down);
   if constexpr (Source::kFeedback) {
-    Launch(backend, "signs with feedback", BlocksFor(backend, n, kTile), kThreads,
+    Launch(backend, "signs with feedback", BlocksFor(backend, n, kSignTile), kThreads,
            packed ? FeedbackKernel<kTwo, true> : FeedbackKernel<kTwo, false>, source, n,
            BlockSize(block), up, down, bits.data());
   } else {

@@ -26,11 +26,11 @@ __device__ T JoinGroup(unsigned group, T low, T high) {
 }
 
 // Calls add(half, i) for the members i of a run that this thread of a group adds up, in order: to
-// its low lane for half = 0, to its high one for 1.
-template <class Add>
+// its low lane for half = 0, to its high one for 1; kAtOnce of each without a branch.
+template <int kAtOnce = 4, class Add>
 __device__ void ForGroup(unsigned group, std::uint32_t n, const Add& add) {
   std::uint32_t i = threadIdx.x % group;
-#pragma unroll 4
+#pragma unroll kAtOnce
   for (; i + kWarp < n; i += kSumLanes) {
     add(0, i);
     add(1, i + kWarp);

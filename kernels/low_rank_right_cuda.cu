@@ -1,6 +1,7 @@
 // Bytes an element of m, of what must be moved and of what is, at ranks of up to 8: MultiplyRight
 // 4, MultiplyRightFeedback 12; beyond, 4 more for each 8 of the rank. The factor q is read once for
 // each few rows, from the caches.
+#include "kernels/blocks.h"
 #include "kernels/cuda_lane_sum.cuh"
 #include "kernels/cuda_low_rank.cuh"
 #include "kernels/elementwise.h"
@@ -9,10 +10,15 @@
 namespace slimgrad::kernels::cuda {
 namespace {
 
+// m itself; or with error feedback the residual, once it has grown by x.
+struct Matrix {
+  const float* x;  // null without feedback
+  const float* m;
+  float* residual;  // m with feedback
+};
+
 struct RightCall {
-  const float* x;   // what m is to grow by first; null for nothing
-  const float* m;   // without x
-  float* residual;  // m with x
+  Matrix matrix;
   std::size_t rows;
   std::size_t cols;
   const float* q;
@@ -23,11 +29,11 @@ struct RightCall {
 };
 
 // Columns of q that are worked on at a time.
-inline constexpr int kMostRank = 8;
+constexpr int kMostRank = 8;
 
 // Rows that a warp takes at a time, so that q is loaded once for them.
 template <int kRank>
-inline constexpr int kRows = kRank < 4 ? 4 : 8 / kRank;
+constexpr int kRows = kRank < 4 ? 4 : 8 / kRank;
 
 // Some rows and a run of columns; some of the columns of q.
 struct Part {
@@ -55,11 +61,11 @@ __device__ void LoadFactor(const RightCall& call, std::size_t j, std::size_t fir
 template <bool kFeedback>
 __device__ float LoadEntry(const RightCall& call, std::size_t at, bool write) {
   if constexpr (kFeedback) {
-    const float sum = AddSaturating(call.residual[at], call.x[at]);
-    if (write) call.residual[at] = sum;
+    const float sum = AddSaturating(call.matrix.residual[at], call.matrix.x[at]);
+    if (write) call.matrix.residual[at] = sum;
     return sum;
   } else {
-    return call.m[at];
+    return call.matrix.m[at];
   }
 }
 
@@ -80,14 +86,8 @@ __device__ void SumPart(const RightCall& call, const Part& part) {
     for (int k = 0; k < kCount; ++k)
       for (int r = 0; r < kRank; ++r) lanes[half][k][r] += entry[k] * q[r];
   };
-  std::uint32_t i = lane;
   constexpr int kAtOnce = kFeedback ? 1 : 2;  // so that enough is on its way from memory
-#pragma unroll kAtOnce
-  for (; i + kWarp < part.columns; i += kSumLanes) {
-    add(0, i);
-    add(1, i + kWarp);
-  }
-  if (i < part.columns) add(0, i);
+  ForGroup<kAtOnce>(kWarp, part.columns, add);
   float* const sums = call.sums + part.begin / kSumBlock * call.rows * call.rank;
   for (int k = 0; k < kCount; ++k) {
     for (int r = 0; r < kRank; ++r) {
@@ -101,7 +101,7 @@ __device__ void SumPart(const RightCall& call, const Part& part) {
 template <int kRank, bool kFeedback>
 __global__ void __launch_bounds__(kThreads) RunsKernel(Guard guard, RightCall call) {
   if (guard.Closed()) return;
-  const std::size_t groups = (call.rows + kRows<kRank> - 1) / kRows<kRank>;
+  const std::size_t groups = BlockCount(call.rows, kRows<kRank>);
   for (std::size_t item = FirstItem() / kWarp; item < groups * call.runs;
        item += ItemStride() / kWarp) {
     const std::size_t begin = item % call.runs * kSumBlock;
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kThreads) RunsKernel(Guard guard, RightCall ca
 
 // An entry of p in fp64, by a warp.
 __device__ float WideEntry(const RightCall& call, std::size_t entry) {
-  const float* const m = call.m + entry / call.rank * call.cols;
+  const float* const m = call.matrix.m + entry / call.rank * call.cols;
   const float* const q = call.q + entry % call.rank;
   double total = 0;
   for (std::size_t begin = 0; begin < call.cols; begin += kSumBlock) {
@@ -153,20 +153,28 @@ __global__ void __launch_bounds__(kThreads) EntriesKernel(Guard guard, RightCall
 
 template <int kRank>
 void LaunchRuns(const Backend& backend, const RightCall& call) {
-  const std::size_t items = (call.rows + kRows<kRank> - 1) / kRows<kRank> * call.runs;
+  const std::size_t items = BlockCount(call.rows, kRows<kRank>) * call.runs;
   Launch(backend, "multiply rows", BlocksFor(backend, items, kThreads / kWarp), kThreads,
-         call.x != nullptr ? RunsKernel<kRank, true> : RunsKernel<kRank, false>, call);
+         call.matrix.x != nullptr ? RunsKernel<kRank, true> : RunsKernel<kRank, false>, call);
 }
 
-void Multiply(const Backend& backend, Scratch& scratch, RightCall call, Out p) {
+void Multiply(const Backend& backend, Scratch& scratch, Matrix matrix, std::size_t rows,
+              std::size_t cols, In q, std::size_t rank, Out p) {
   if (p.empty()) return;
-  call.runs = (call.cols + kSumBlock - 1) / kSumBlock;
+  const std::size_t runs = BlockCount(cols, kSumBlock);
   ScratchScope scope(scratch);
-  call.sums = call.runs == 1 ? p.data() : scope.Take<float>(p.size() * call.runs).data();
-  const auto launch = call.rank <= 1   ? LaunchRuns<1>
-                      : call.rank <= 2 ? LaunchRuns<2>
-                      : call.rank <= 4 ? LaunchRuns<4>
-                                       : LaunchRuns<kMostRank>;
+  const RightCall call = {.matrix = matrix,
+                          .rows = rows,
+                          .cols = cols,
+                          .q = q.data(),
+                          .rank = rank,
+                          .aligned = Aligned(q.data()),
+                          .runs = runs,
+                          .sums = runs == 1 ? p.data() : scope.Take<float>(p.size() * runs).data()};
+  const auto launch = rank <= 1   ? LaunchRuns<1>
+                      : rank <= 2 ? LaunchRuns<2>
+                      : rank <= 4 ? LaunchRuns<4>
+                                  : LaunchRuns<kMostRank>;
   launch(backend, call);
   Launch(backend, "add up runs", BlocksFor(backend, p.size(), kThreads), kThreads, EntriesKernel,
          call, p.data());
@@ -177,16 +185,7 @@ void Multiply(const Backend& backend, Scratch& scratch, RightCall call, Out p) {
 void MultiplyRight(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
                    std::size_t cols, In q, std::size_t rank, Out p) {
   CheckProduct(m.size(), rows, cols, p.size(), q.size(), rank);
-  Multiply(backend, scratch,
-           {.x = nullptr,
-            .m = m.data(),
-            .residual = nullptr,
-            .rows = rows,
-            .cols = cols,
-            .q = q.data(),
-            .rank = rank,
-            .aligned = Aligned(q.data())},
-           p);
+  Multiply(backend, scratch, {nullptr, m.data(), nullptr}, rows, cols, q, rank, p);
 }
 
 void MultiplyRightFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
@@ -194,16 +193,7 @@ void MultiplyRightFeedback(const Backend& backend, Scratch& scratch, In x, Out r
   CheckProduct(x.size(), rows, cols, p.size(), q.size(), rank);
   SLIMGRAD_CHECK(residual.size() == x.size());
   if (rank == 0) return cuda::AddSaturated(backend, x, residual);
-  Multiply(backend, scratch,
-           {.x = x.data(),
-            .m = residual.data(),
-            .residual = residual.data(),
-            .rows = rows,
-            .cols = cols,
-            .q = q.data(),
-            .rank = rank,
-            .aligned = Aligned(q.data())},
-           p);
+  Multiply(backend, scratch, {x.data(), residual.data(), residual.data()}, rows, cols, q, rank, p);
 }
 
 }  // namespace slimgrad::kernels::cuda

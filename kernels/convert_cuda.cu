@@ -9,9 +9,6 @@
 namespace slimgrad::kernels::cuda {
 namespace {
 
-// Where fp32 is written, one access of it a thread, so that a warp's stores fill whole sectors.
-constexpr int kFloats = 4;
-
 template <class Format, bool kPacked>
 __global__ void NarrowKernel(Guard guard, const float* from, std::size_t n, std::uint16_t largest,
                              std::uint16_t* to, std::uint64_t* overflowed) {
@@ -67,13 +64,6 @@ __global__ void WidenKernel(Guard guard, const std::uint16_t* from, std::size_t 
     }
     StorePack(sum, y + i);
   });
-}
-
-template <bool kPacked>
-__global__ void CopyKernel(Guard guard, const float* from, std::size_t n, float* to) {
-  if (guard.Closed()) return;
-  ForPacks<kPacked, kFloats>(
-      n, [&]<int kWidth>(std::size_t i) { StorePack(LoadPack<kWidth>(from + i), to + i); });
 }
 
 template <class Format>
@@ -167,10 +157,7 @@ void BF16Decode(const Backend& backend, std::span<const bfloat16_bits> from, flo
 
 void Copy(const Backend& backend, In from, Out to) {
   SLIMGRAD_CHECK(from.size() == to.size());
-  if (from.empty()) return;
-  const bool packed = Aligned(from.data(), to.data());
-  Launch(backend, "copy", BlocksForPacks(backend, to.size(), packed, kFloats), kThreads,
-         packed ? CopyKernel<true> : CopyKernel<false>, from.data(), from.size(), to.data());
+  CopyWords(backend, from, to);
 }
 
 }  // namespace slimgrad::kernels::cuda

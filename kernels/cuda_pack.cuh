@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <type_traits>
 
 #include "kernels/cuda_launch.cuh"
 
@@ -21,44 +23,39 @@ struct alignas(sizeof(T) * kWidth < 16 ? sizeof(T) * kWidth : 16) Pack {
 // access too.
 inline constexpr int kPackWidth = 8;
 
+// Bytes of an access, and fp32 of one: what a thread takes where it writes fp32, so that a warp's
+// stores fill whole sectors.
+inline constexpr int kAccessBytes = 16;
+inline constexpr int kFloats = kAccessBytes / sizeof(float);
+
 template <class... T>
 bool Aligned(const T*... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
 }
 
-// In accesses of 16 bytes, or of all where that is less; p is aligned to them.
+// Copies kBytes in accesses of 16, or of all where that is less; both sides are aligned to them.
+template <int kBytes>
+__device__ void CopyAccess(const void* from, void* to) {
+  using Access = std::conditional_t<
+      kBytes % 16 == 0, uint4,
+      std::conditional_t<
+          kBytes == 8, uint2,
+          std::conditional_t<kBytes == 4, std::uint32_t,
+                             std::conditional_t<kBytes == 2, std::uint16_t, std::uint8_t>>>>;
+  for (int i = 0; i < kBytes / static_cast<int>(sizeof(Access)); ++i)
+    static_cast<Access*>(to)[i] = static_cast<const Access*>(from)[i];
+}
+
 template <int kWidth, class T>
 __device__ Pack<T, kWidth> LoadPack(const T* p) {
   Pack<T, kWidth> pack;
-  constexpr int kBytes = sizeof(T) * kWidth;
-  if constexpr (kBytes % 16 == 0) {
-    for (int i = 0; i < kBytes / 16; ++i)
-      reinterpret_cast<uint4*>(pack.at)[i] = reinterpret_cast<const uint4*>(p)[i];
-  } else if constexpr (kBytes == 8) {
-    *reinterpret_cast<uint2*>(pack.at) = *reinterpret_cast<const uint2*>(p);
-  } else if constexpr (kBytes == 4) {
-    *reinterpret_cast<std::uint32_t*>(pack.at) = *reinterpret_cast<const std::uint32_t*>(p);
-  } else if constexpr (kBytes == 2) {
-    *reinterpret_cast<std::uint16_t*>(pack.at) = *reinterpret_cast<const std::uint16_t*>(p);
-  } else {
-    for (int i = 0; i < kWidth; ++i) pack.at[i] = p[i];
-  }
+  CopyAccess<sizeof pack.at>(p, pack.at);
   return pack;
 }
 
 template <int kWidth, class T>
 __device__ void StorePack(const Pack<T, kWidth>& pack, T* p) {
-  constexpr int kBytes = sizeof(T) * kWidth;
-  if constexpr (kBytes % 16 == 0) {
-    for (int i = 0; i < kBytes / 16; ++i)
-      reinterpret_cast<uint4*>(p)[i] = reinterpret_cast<const uint4*>(pack.at)[i];
-  } else if constexpr (kBytes == 8) {
-    *reinterpret_cast<uint2*>(p) = *reinterpret_cast<const uint2*>(pack.at);
-  } else if constexpr (kBytes == 4) {
-    *reinterpret_cast<std::uint32_t*>(p) = *reinterpret_cast<const std::uint32_t*>(pack.at);
-  } else {
-    for (int i = 0; i < kWidth; ++i) p[i] = pack.at[i];
-  }
+  CopyAccess<sizeof pack.at>(pack.at, p);
 }
 
 // Calls body.template operator()<kWidth>(i) for disjoint runs [i, i + kWidth) that make up [0, n).
@@ -77,6 +74,22 @@ __device__ void ForPacks(std::size_t n, Body body) {
 inline unsigned BlocksForPacks(const Backend& backend, std::size_t n, bool packed,
                                int most = kPackWidth) {
   return BlocksFor(backend, n, packed ? std::size_t{kThreads} * most : kThreads);
+}
+
+template <class Word, bool kPacked>
+__global__ void CopyKernel(Guard guard, const Word* from, std::size_t n, Word* to) {
+  if (guard.Closed()) return;
+  ForPacks<kPacked, kAccessBytes / sizeof(Word)>(
+      n, [&]<int kWidth>(std::size_t i) { StorePack(LoadPack<kWidth>(from + i), to + i); });
+}
+
+template <class Word>
+void CopyWords(const Backend& backend, std::span<const Word> from, std::span<Word> to) {
+  if (from.empty()) return;
+  const bool packed = Aligned(from.data(), to.data());
+  Launch(backend, "copy", BlocksForPacks(backend, to.size(), packed, kAccessBytes / sizeof(Word)),
+         kThreads, packed ? CopyKernel<Word, true> : CopyKernel<Word, false>, from.data(),
+         from.size(), to.data());
 }
 
 }  // namespace slimgrad::kernels::cuda

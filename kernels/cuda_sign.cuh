@@ -19,10 +19,6 @@ namespace slimgrad::kernels::cuda {
 // 256 threads fit a multiprocessor.
 inline constexpr std::uint32_t kSignTile = 4096;
 
-// fp32 that a thread takes at a time: one access, of which a warp's fill whole sectors.
-template <bool kPacked>
-inline constexpr int kTaken = kPacked ? 4 : 1;
-
 // What the two bits stand for.
 struct Levels {
   float up;
@@ -96,12 +92,12 @@ bool AlignedSource(const Source& source) {
 // the compiler would not have the loads on their way together.
 inline constexpr std::uint32_t kAtOnce = 4;
 
-// For disjoint runs [i, i + kWidth) that make up [0, n), kWidth being kTaken or, at the end, 1:
-// calls store.template operator()<kWidth>(i, loaded) with what load.template operator()<kWidth>(i)
-// returned. Whole blocks of kThreads call it.
+// For disjoint runs [i, i + kWidth) that make up [0, n), kWidth being kFloats where kPacked, and
+// else, or at the end, 1: calls store.template operator()<kWidth>(i, loaded) with what
+// load.template operator()<kWidth>(i) returned. Whole blocks of kThreads call it.
 template <bool kPacked, class Load, class Store>
 __device__ void ForTile(std::uint32_t n, const Load& load, const Store& store) {
-  constexpr std::uint32_t kWidth = kTaken<kPacked>;
+  constexpr std::uint32_t kWidth = kPacked ? kFloats : 1;
   constexpr std::uint32_t kStep = kThreads * kWidth;
   std::uint32_t i = threadIdx.x * kWidth;
   if (n == kSignTile) {
@@ -148,7 +144,7 @@ __device__ void PutByte(std::uint32_t mine, std::uint32_t i, std::uint32_t n, st
 template <bool kPacked, class Source, class Visit>
 __device__ void PutBits(const Source& source, std::size_t begin, std::uint32_t n,
                         const Visit& visit, std::uint8_t* bits) {
-  constexpr std::uint32_t kWidth = kTaken<kPacked>;
+  constexpr std::uint32_t kWidth = kPacked ? kFloats : 1;
   constexpr std::uint32_t kStep = kThreads * kWidth;
   const auto visited = [&]<int kNow>(std::uint32_t i, const auto& loaded) {
     const auto values = Source::template Sum<kNow>(loaded);

@@ -8,9 +8,6 @@
 namespace slimgrad::kernels::cuda {
 namespace {
 
-// fp32 in one access: a warp's stores then fill whole sectors.
-constexpr int kFloats = 4;
-
 template <bool kPacked>
 __global__ void FillKernel(Guard guard, float value, float* y, std::size_t n) {
   if (guard.Closed()) return;
@@ -19,16 +16,6 @@ __global__ void FillKernel(Guard guard, float value, float* y, std::size_t n) {
     for (int k = 0; k < kWidth; ++k) values.at[k] = value;
     StorePack(values, y + i);
   });
-}
-
-// Bytes of an access.
-constexpr int kAccess = 16;
-
-template <bool kPacked>
-__global__ void CopyKernel(Guard guard, const std::byte* from, std::byte* to, std::size_t n) {
-  if (guard.Closed()) return;
-  ForPacks<kPacked, kAccess>(
-      n, [&]<int kWidth>(std::size_t i) { StorePack(LoadPack<kWidth>(from + i), to + i); });
 }
 
 struct Scaled {
@@ -117,10 +104,7 @@ void CountIn(const Backend& backend, const ConstView& x, Word exponent, std::uin
 
 void CopyBytes(const Backend& backend, std::span<const std::byte> from, std::span<std::byte> to) {
   SLIMGRAD_CHECK(from.size() == to.size());
-  if (from.empty()) return;
-  const bool packed = Aligned(from.data(), to.data());
-  Launch(backend, "copy bytes", BlocksForPacks(backend, to.size(), packed, kAccess), kThreads,
-         packed ? CopyKernel<true> : CopyKernel<false>, from.data(), to.data(), to.size());
+  CopyWords(backend, from, to);
 }
 
 void Fill(const Backend& backend, float value, Out y) {

@@ -83,7 +83,7 @@ __device__ std::size_t FirstEntry(const Entries& entries, std::size_t from) {
 // Writes the tile to y and clears it; each thread the elements that it clears.
 template <bool kPacked>
 __device__ void Flush(float* tile, std::size_t left, float* y) {
-  constexpr int kWidth = kPacked ? 4 : 1;
+  constexpr int kWidth = kPacked ? kFloats : 1;
   if (left >= kTile) {
     for (unsigned i = threadIdx.x * kWidth; i < kTile; i += kThreads * kWidth) {
       StorePack(LoadPack<kWidth>(tile + i), y + i);

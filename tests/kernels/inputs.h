@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 
 #include "core/executor.h"
+#include "core/scratch.h"
 #include "kernels/backend.h"
 
 namespace slimgrad::kernels {
@@ -157,6 +158,14 @@ inline bool SameDouble(double a, double b) {
 inline constexpr float kMaxFloat = std::numeric_limits<float>::max();
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Working memory that holds NaNs, since its contents are unspecified.
+inline Scratch& DirtyScratch() {
+  static Scratch scratch;
+  ScratchScope scope(scratch);
+  std::ranges::fill(scope.Take<float>(std::size_t{1} << 20), kNan);
+  return scratch;
+}
 
 // A backend of four threads.
 class FourThreads {

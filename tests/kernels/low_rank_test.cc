@@ -8,17 +8,8 @@ namespace slimgrad::kernels {
 namespace {
 
 const Backend kBackend;
-const RandomKey kKey = {42, 3};
 
 using Matrix = std::vector<float>;
-
-// Working memory that holds NaNs, since its contents are unspecified.
-Scratch& Dirty() {
-  static Scratch scratch;
-  ScratchScope scope(scratch);
-  std::ranges::fill(scope.Take<float>(std::size_t{1} << 20), kNan);
-  return scratch;
-}
 
 struct Shape {
   std::size_t rows, cols, rank;
@@ -33,7 +24,7 @@ template <class Function>
 Matrix Right(Function function, const Matrix& m, const Shape& s, const Matrix& q,
              const Backend& backend = kBackend) {
   Matrix p(s.rows * s.rank, -7.0F);
-  function(backend, Dirty(), m, s.rows, s.cols, q, s.rank, Out(p));
+  function(backend, DirtyScratch(), m, s.rows, s.cols, q, s.rank, Out(p));
   return p;
 }
 
@@ -41,7 +32,7 @@ template <class Function>
 Matrix Left(Function function, const Matrix& m, const Shape& s, const Matrix& p,
             const Backend& backend = kBackend) {
   Matrix q(s.cols * s.rank, -7.0F);
-  function(backend, Dirty(), m, s.rows, s.cols, p, s.rank, Out(q));
+  function(backend, DirtyScratch(), m, s.rows, s.cols, p, s.rank, Out(q));
   return q;
 }
 
@@ -53,7 +44,7 @@ TEST(LowRankTest, LiteralProducts) {
   const Matrix p = {1, 2, -1, 3};  // 2 x 2
   EXPECT_EQ(Left(subject::MultiplyLeft, m, shape, p), (Matrix{-3, 14, -3, 19, -3, 24}));
   Matrix to = {100, 100, 100, 100, 100, 100};
-  subject::AddOuter(kBackend, Dirty(), p, q, 2, 3, 2, 10.0F, to);
+  subject::AddOuter(kBackend, DirtyScratch(), p, q, 2, 3, 2, 10.0F, to);
   EXPECT_EQ(to, (Matrix{110, 120, 100, 90, 130, 50}));
 }
 
@@ -75,10 +66,10 @@ TEST(LowRankTest, SumsThatOverflowAreWidenedAndSaturate) {
   EXPECT_EQ(left({3e38F, 3e38F}, {2, -2}), 0.0F);
 
   Matrix m(4, 0.0F);
-  subject::AddOuter(kBackend, Dirty(), Matrix{3e38F, 3e38F, 1, 1}, Matrix{2, -2, 2, 1}, 2, 2, 2,
-                    1.0F, m);
+  subject::AddOuter(kBackend, DirtyScratch(), Matrix{3e38F, 3e38F, 1, 1}, Matrix{2, -2, 2, 1}, 2, 2,
+                    2, 1.0F, m);
   EXPECT_EQ(m, (Matrix{0, kMaxFloat, 0, 3}));
-  subject::AddOuter(kBackend, Dirty(), Matrix{1, 0}, Matrix{0, kMaxFloat}, 2, 2, 1, 1.0F, m);
+  subject::AddOuter(kBackend, DirtyScratch(), Matrix{1, 0}, Matrix{0, kMaxFloat}, 2, 2, 1, 1.0F, m);
   EXPECT_EQ(m, (Matrix{0, kMaxFloat, 0, 3}));
 }
 
@@ -94,7 +85,7 @@ TEST(LowRankTest, OrderOfSums) {
   EXPECT_EQ(ToBits(Right(subject::MultiplyRight, {-0.0F}, {1, 1, 1}, {1})[0]), 0U);
   EXPECT_EQ(ToBits(Left(subject::MultiplyLeft, {-0.0F}, {1, 1, 1}, {1})[0]), 0U);
   to[0] = -0.0F;
-  subject::AddOuter(kBackend, Dirty(), Matrix{-0.0F}, Matrix{1}, 1, 1, 1, 1.0F, to);
+  subject::AddOuter(kBackend, DirtyScratch(), Matrix{-0.0F}, Matrix{1}, 1, 1, 1, 1.0F, to);
   EXPECT_EQ(ToBits(to[0]), 0U);
 }
 
@@ -109,7 +100,7 @@ Fed RightFed(Function function, const Matrix& x, const Shape& s, const Matrix& q
              const Backend& backend = kBackend) {
   // A residual of the same kind, so that sums overflow where the values are huge.
   Fed fed = {{x.rbegin(), x.rend()}, Matrix(s.rows * s.rank, -7.0F)};
-  function(backend, Dirty(), In(x), Out(fed.residual), s.rows, s.cols, In(q), s.rank,
+  function(backend, DirtyScratch(), In(x), Out(fed.residual), s.rows, s.cols, In(q), s.rank,
            Out(fed.result));
   return fed;
 }
@@ -118,7 +109,7 @@ template <class Function>
 Fed OuterFed(Function function, const Matrix& m, const Shape& s, const Matrix& p, const Matrix& q,
              const Backend& backend = kBackend) {
   Fed fed = {m, Matrix(m.size(), kNan)};
-  function(backend, Dirty(), In(p), In(q), s.rows, s.cols, s.rank, Out(fed.result),
+  function(backend, DirtyScratch(), In(p), In(q), s.rows, s.cols, s.rank, Out(fed.result),
            Out(fed.residual));
   return fed;
 }
@@ -150,10 +141,10 @@ void ExpectRefAgrees(const Shape& s, Pattern pattern, const Backend& backend = k
              OuterFed(ref::OuterFeedback, m, s, factor, q));
   Matrix expected = m;
   Matrix product(m.size(), kNan);
-  subject::Outer(backend, Dirty(), factor, q, s.rows, s.cols, s.rank, product);
+  subject::Outer(backend, DirtyScratch(), factor, q, s.rows, s.cols, s.rank, product);
   EXPECT_TRUE(SameBits(product, OuterFed(ref::OuterFeedback, m, s, factor, q).result));
-  subject::AddOuter(backend, Dirty(), factor, q, s.rows, s.cols, s.rank, 0.3F, m);
-  ref::AddOuter(kBackend, Dirty(), factor, q, s.rows, s.cols, s.rank, 0.3F, expected);
+  subject::AddOuter(backend, DirtyScratch(), factor, q, s.rows, s.cols, s.rank, 0.3F, m);
+  ref::AddOuter(kBackend, DirtyScratch(), factor, q, s.rows, s.cols, s.rank, 0.3F, expected);
   EXPECT_TRUE(SameBits(m, expected));
 }
 
@@ -197,11 +188,9 @@ TEST(LowRankTest, OnlyIfDecidesWhetherAnythingIsDone) {
   ExpectSame(RightFed(subject::MultiplyRightFeedback, m, s, q, backend),
              {{m.rbegin(), m.rend()}, Matrix(p.size(), -7.0F)});
   EXPECT_TRUE(SameBits(Left(subject::MultiplyLeft, m, s, p, backend), Matrix(q.size(), -7.0F)));
-  Matrix to = m, basis = p;
-  subject::AddOuter(backend, Dirty(), p, q, s.rows, s.cols, s.rank, 0.3F, to);
+  Matrix to = m;
+  subject::AddOuter(backend, DirtyScratch(), p, q, s.rows, s.cols, s.rank, 0.3F, to);
   EXPECT_TRUE(SameBits(to, m));
-  subject::Orthonormalize(backend, Dirty(), s.rows, s.rank, kKey, basis);
-  EXPECT_TRUE(SameBits(basis, p));
   backend.only_if = &always;
   ExpectSame(RightFed(subject::MultiplyRightFeedback, m, s, q, backend),
              RightFed(ref::MultiplyRightFeedback, m, s, q));
@@ -253,15 +242,16 @@ TEST(LowRankTest, StartsDoNotMatter) {
   for (std::size_t offset : {1, 2, 3, 15}) {
     SCOPED_TRACE(offset);
     Moved x(m, offset), residual({m.rbegin(), m.rend()}, offset), a(p, offset), b(q, offset);
-    subject::MultiplyRightFeedback(kBackend, Dirty(), x.span(), residual.span(), s.rows, s.cols,
-                                   b.span(), s.rank, a.span());
+    subject::MultiplyRightFeedback(kBackend, DirtyScratch(), x.span(), residual.span(), s.rows,
+                                   s.cols, b.span(), s.rank, a.span());
     ExpectSame({residual.values(), a.values()}, right);
     a = Moved(p, offset);
-    subject::OuterFeedback(kBackend, Dirty(), a.span(), b.span(), s.rows, s.cols, s.rank,
+    subject::OuterFeedback(kBackend, DirtyScratch(), a.span(), b.span(), s.rows, s.cols, s.rank,
                            residual.span(), x.span());
     ExpectSame({x.values(), residual.values()}, outer);
     x = Moved(m, offset);
-    subject::MultiplyLeft(kBackend, Dirty(), x.span(), s.rows, s.cols, a.span(), s.rank, b.span());
+    subject::MultiplyLeft(kBackend, DirtyScratch(), x.span(), s.rows, s.cols, a.span(), s.rank,
+                          b.span());
     EXPECT_TRUE(SameBits(b.values(), left));
   }
 }
@@ -279,11 +269,13 @@ TEST(LowRankTest, FusedCallsAreTheSeparateOnes) {
     ExpectSame(RightFed(subject::MultiplyRightFeedback, x, s, q), expected);
 
     expected = {x, Matrix(x.size(), 0.0F)};
-    subject::AddOuter(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, 1.0F, expected.result);
-    subject::AddOuter(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, -1.0F, expected.residual);
+    subject::AddOuter(kBackend, DirtyScratch(), p, q, s.rows, s.cols, s.rank, 1.0F,
+                      expected.result);
+    subject::AddOuter(kBackend, DirtyScratch(), p, q, s.rows, s.cols, s.rank, -1.0F,
+                      expected.residual);
     ExpectSame(OuterFed(subject::OuterFeedback, x, s, p, q), expected);
     Matrix product(x.size(), kNan);
-    subject::Outer(kBackend, Dirty(), p, q, s.rows, s.cols, s.rank, product);
+    subject::Outer(kBackend, DirtyScratch(), p, q, s.rows, s.cols, s.rank, product);
     EXPECT_TRUE(SameBits(product, expected.result));
   }
 }
@@ -303,144 +295,22 @@ TEST(LowRankTest, LiteralFeedback) {
   EXPECT_EQ(OuterFed(subject::OuterFeedback, {1, -0.0F}, {1, 2, 0}, {}, {}).result, (Matrix{0, 0}));
 }
 
-// Largest difference of transpose(p) p from the identity.
-double GramError(const Matrix& p, std::size_t rows, std::size_t rank) {
-  double worst = 0;
-  for (std::size_t a = 0; a < rank; ++a) {
-    for (std::size_t b = 0; b <= a; ++b) {
-      double dot = a == b ? -1 : 0;
-      for (std::size_t i = 0; i < rows; ++i)
-        dot += static_cast<double>(p[i * rank + a]) * static_cast<double>(p[i * rank + b]);
-      worst = std::isnan(dot) ? kInf : std::max(worst, std::fabs(dot));
-    }
-  }
-  return worst;
-}
-
-Matrix Orthonormal(Matrix p, std::size_t rows, std::size_t rank, const RandomKey& key = kKey) {
-  Matrix expected = p;
-  subject::Orthonormalize(kBackend, Dirty(), rows, rank, key, p);
-  ref::Orthonormalize(kBackend, Dirty(), rows, rank, key, expected);
-  EXPECT_TRUE(SameBits(p, expected));
-  EXPECT_LT(GramError(p, rows, rank), 1e-6);
-  return p;
-}
-
-TEST(OrthonormalizeTest, Literals) {
-  EXPECT_EQ(Orthonormal({3, 4}, 2, 1), (Matrix{0.6F, 0.8F}));
-  EXPECT_EQ(Orthonormal({2, 1, 0, 5}, 2, 2), (Matrix{1, 0, 0, 1}));
-  EXPECT_EQ(Orthonormal({-2}, 1, 1), Matrix{-1});
-  EXPECT_EQ(Orthonormal({}, 0, 0), Matrix{});
-}
-
-TEST(OrthonormalizeTest, EveryPatternGivesABasis) {
-  for (Pattern pattern : kPatterns) {
-    for (std::size_t rows : {1, 2, 3, 8, 9, 64, 65, 300, 4097}) {
-      for (std::size_t rank : {1, 2, 3, 4, 7, 8}) {
-        if (rank > rows || (OnCuda() && rows * rank > 20000)) continue;
-        SCOPED_TRACE(std::string(NameOf(pattern)) + " " + std::to_string(rows) + " x " +
-                     std::to_string(rank));
-        Orthonormal(MakeInput(pattern, rows * rank), rows, rank);
-      }
-    }
-  }
-}
-
-TEST(OrthonormalizeTest, ScaleDoesNotMatter) {
-  const Matrix p = MakeInput(Pattern::kNormal, 50 * 8);
-  const Matrix expected = Orthonormal(p, 50, 8);
-  for (float scale : {0x1p-100F, 0x1p100F}) {
-    Matrix scaled = p;
-    for (float& element : scaled) element *= scale;
-    EXPECT_TRUE(SameBits(Orthonormal(scaled, 50, 8), expected)) << scale;
-  }
-  for (float scale : {1e-30F, 1e30F}) {
-    Matrix scaled = p;
-    for (std::size_t i = 0; i < p.size(); i += 2) scaled[i] *= scale;  // every second column
-    Orthonormal(scaled, 50, 8);
-  }
-}
-
-// Columns 1, 3 and 5 repeat, combine or nearly repeat others; the first of each stays where it was.
-TEST(OrthonormalizeTest, DependentColumnsAreReplaced) {
-  constexpr std::size_t kRows = 100, kRank = 6;
-  Matrix p = MakeInput(Pattern::kNormal, kRows * kRank);
-  for (std::size_t i = 0; i < kRows; ++i) {
-    float* row = p.data() + i * kRank;
-    row[1] = row[0] * -3.0F;
-    row[3] = row[0] + 2 * row[2];
-    row[5] = row[4] * (1.0F + (i % 2 == 0 ? 1e-7F : 0.0F));
-  }
-  const Matrix basis = Orthonormal(p, kRows, kRank);
-  double length = 0;
-  for (std::size_t i = 0; i < kRows; ++i)
-    length += static_cast<double>(p[i * kRank]) * p[i * kRank];
-  for (std::size_t i = 0; i < kRows; ++i)
-    EXPECT_NEAR(basis[i * kRank], p[i * kRank] / std::sqrt(length), 1e-6);
-}
-
-// A column that is nearly dependent, but not quite, keeps its own direction.
-TEST(OrthonormalizeTest, NearlyDependentColumnsKeepTheirDirection) {
-  const Matrix p = {1, 1, 0, 0x1p-10F, 0, 0};  // (1, 0, 0) and (1, 2^-10, 0)
-  EXPECT_EQ(Orthonormal(p, 3, 2), (Matrix{1, 0, 0, 1, 0, 0}));
-}
-
-TEST(OrthonormalizeTest, ReplacementsComeFromTheKey) {
-  const Matrix zeros(64 * 4, 0.0F);
-  const Matrix a = Orthonormal(zeros, 64, 4);
-  EXPECT_TRUE(SameBits(a, Orthonormal(zeros, 64, 4)));
-  EXPECT_FALSE(SameBits(a, Orthonormal(zeros, 64, 4, {42, 4})));
-  // The first direction is the normalised stream itself.
-  const float ratio = a[4] / a[0];
-  EXPECT_NEAR(ratio, (Uniform(kKey, 4) - 0.5F) / (Uniform(kKey, 0) - 0.5F),
-              1e-4F * std::fabs(ratio));
-}
-
-// With this key the first random direction of a 1 x 1 matrix is 0.5 - 0.5: no direction at all.
-TEST(OrthonormalizeTest, ReplacementsThatFailAreReplaced) {
-  const RandomKey key = {42, 3854678};
-  ASSERT_EQ(Uniform(key, 0), 0.5F);
-  ASSERT_LT(Uniform(key, 1), 0.5F);
-  EXPECT_EQ(Orthonormal({0}, 1, 1, key), Matrix{-1});
-}
-
-// More rows than a GPU keeps a column of at hand; several runs.
-TEST(OrthonormalizeTest, ManyRows) {
-  Orthonormal(MakeInput(Pattern::kNormal, 8192 * 2), 8192, 2);
-  Orthonormal(MakeInput(Pattern::kExponents, 9001 * 3), 9001, 3);
-  Orthonormal(Matrix(8193 * 2, 1.0F), 8193, 2);
-}
-
-TEST(OrthonormalizeTest, MoreColumnsThanOneGroup) {
-  Orthonormal(MakeInput(Pattern::kNormal, 150 * 140), 150, 140);
-  Orthonormal(Matrix(70 * 70, 1.0F), 70, 70);
-}
-
-TEST(OrthonormalizeTest, NansStay) {
-  Matrix p = MakeInput(Pattern::kNormal, 20);
-  p[0] = kNan;
-  subject::Orthonormalize(kBackend, Dirty(), 10, 2, kKey, p);
-  EXPECT_TRUE(std::isnan(p[0]));
-  p = MakeInput(Pattern::kNormal, 20);
-  p[0] = kInf;
-  subject::Orthonormalize(kBackend, Dirty(), 10, 2, kKey, p);
-  EXPECT_TRUE(std::isnan(p[0]));
-}
-
 TEST(LowRankDeathTest, MistakesOfTheCallerStop) {
   Matrix six(6), two(2), three(3), four(4);
-  EXPECT_DEATH(subject::MultiplyRight(kBackend, Dirty(), six, 2, 3, three, 1, three),
+  EXPECT_DEATH(subject::MultiplyRight(kBackend, DirtyScratch(), six, 2, 3, three, 1, three),
                "check failed");
-  EXPECT_DEATH(subject::MultiplyRight(kBackend, Dirty(), four, 2, 3, three, 1, two),
+  EXPECT_DEATH(subject::MultiplyRight(kBackend, DirtyScratch(), four, 2, 3, three, 1, two),
                "check failed");
-  EXPECT_DEATH(subject::MultiplyLeft(kBackend, Dirty(), six, 2, 3, six, 3, six), "check failed");
-  EXPECT_DEATH(subject::AddOuter(kBackend, Dirty(), two, two, 2, 3, 1, 1.0F, six), "check failed");
-  EXPECT_DEATH(subject::MultiplyRightFeedback(kBackend, Dirty(), six, four, 2, 3, three, 1, two),
+  EXPECT_DEATH(subject::MultiplyLeft(kBackend, DirtyScratch(), six, 2, 3, six, 3, six),
                "check failed");
-  EXPECT_DEATH(subject::Outer(kBackend, Dirty(), two, three, 2, 3, 1, four), "check failed");
-  EXPECT_DEATH(subject::OuterFeedback(kBackend, Dirty(), two, three, 2, 3, 1, six, four),
+  EXPECT_DEATH(subject::AddOuter(kBackend, DirtyScratch(), two, two, 2, 3, 1, 1.0F, six),
                "check failed");
-  EXPECT_DEATH(subject::Orthonormalize(kBackend, Dirty(), 2, 3, kKey, six), "check failed");
+  EXPECT_DEATH(
+      subject::MultiplyRightFeedback(kBackend, DirtyScratch(), six, four, 2, 3, three, 1, two),
+      "check failed");
+  EXPECT_DEATH(subject::Outer(kBackend, DirtyScratch(), two, three, 2, 3, 1, four), "check failed");
+  EXPECT_DEATH(subject::OuterFeedback(kBackend, DirtyScratch(), two, three, 2, 3, 1, six, four),
+               "check failed");
 }
 
 }  // namespace

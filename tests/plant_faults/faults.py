@@ -96,7 +96,7 @@ FAULTS = (
     fault("kernels/quantize-inl.h", "stochastic rounding rounds down",
           "hn::Set(kF32, 128.0F - 0x1p-17F)", "hn::Set(kF32, 129.0F)", "traits"),
     fault("kernels/cpu_quantize.h", "divides by the norm of a block of zeros",
-          "scale == 0 ? 0.0F : largest", "largest", KERNELS + "quantize_test"),
+          "scale == 0 ? 0.0F : largest", "largest", KERNELS + "quantize_reference_test"),
     fault("compressors/int8.cc", "all ranks draw the same bits",
           'context.PrivateKey("int8.rounding")', 'context.SharedKey("int8.rounding")', "traits"),
     fault("compressors/int8.cc", "nearest rounding claims to be unbiased",

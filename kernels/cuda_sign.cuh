@@ -92,27 +92,29 @@ bool AlignedSource(const Source& source) {
 // the compiler would not have the loads on their way together.
 inline constexpr std::uint32_t kAtOnce = 4;
 
+// For runs [i, i + kWidth) that make up a tile: as ForTile below.
+template <int kWidth, class Load, class Store>
+__device__ void ForWholeTile(const Load& load, const Store& store) {
+  constexpr std::uint32_t kStep = kThreads * kWidth;
+  for (std::uint32_t i = threadIdx.x * kWidth; i < kSignTile; i += kAtOnce * kStep) {
+    decltype(load.template operator()<kWidth>(i)) loaded[kAtOnce];
+#pragma unroll
+    for (std::uint32_t u = 0; u < kAtOnce; ++u)
+      loaded[u] = load.template operator()<kWidth>(i + u * kStep);
+#pragma unroll
+    for (std::uint32_t u = 0; u < kAtOnce; ++u)
+      store.template operator()<kWidth>(i + u * kStep, loaded[u]);
+  }
+}
+
 // For disjoint runs [i, i + kWidth) that make up [0, n), kWidth being kFloats where kPacked, and
 // else, or at the end, 1: calls store.template operator()<kWidth>(i, loaded) with what
 // load.template operator()<kWidth>(i) returned. Whole blocks of kThreads call it.
 template <bool kPacked, class Load, class Store>
 __device__ void ForTile(std::uint32_t n, const Load& load, const Store& store) {
   constexpr std::uint32_t kWidth = kPacked ? kFloats : 1;
-  constexpr std::uint32_t kStep = kThreads * kWidth;
-  std::uint32_t i = threadIdx.x * kWidth;
-  if (n == kSignTile) {
-    for (; i < kSignTile; i += kAtOnce * kStep) {
-      decltype(load.template operator()<kWidth>(i)) loaded[kAtOnce];
-#pragma unroll
-      for (std::uint32_t u = 0; u < kAtOnce; ++u)
-        loaded[u] = load.template operator()<kWidth>(i + u * kStep);
-#pragma unroll
-      for (std::uint32_t u = 0; u < kAtOnce; ++u)
-        store.template operator()<kWidth>(i + u * kStep, loaded[u]);
-    }
-    return;
-  }
-  for (; i + kWidth <= n; i += kStep)
+  if (n == kSignTile) return ForWholeTile<kWidth>(load, store);
+  for (std::uint32_t i = threadIdx.x * kWidth; i + kWidth <= n; i += kThreads * kWidth)
     store.template operator()<kWidth>(i, load.template operator()<kWidth>(i));
   const std::uint32_t rest = n / kWidth * kWidth + threadIdx.x;
   if (kPacked && rest < n) store.template operator()<1>(rest, load.template operator()<1>(rest));
@@ -145,28 +147,20 @@ template <bool kPacked, class Source, class Visit>
 __device__ void PutBits(const Source& source, std::size_t begin, std::uint32_t n,
                         const Visit& visit, std::uint8_t* bits) {
   constexpr std::uint32_t kWidth = kPacked ? kFloats : 1;
-  constexpr std::uint32_t kStep = kThreads * kWidth;
   const auto visited = [&]<int kNow>(std::uint32_t i, const auto& loaded) {
     const auto values = Source::template Sum<kNow>(loaded);
     visit.template operator()<kNow>(i, values);
     return BitsOf(values);
   };
-  std::uint32_t i = threadIdx.x * kWidth;
   if (n == kSignTile) {
-    for (; i < kSignTile; i += kAtOnce * kStep) {
-      decltype(source.template Load<kWidth>(i)) loaded[kAtOnce];
-#pragma unroll
-      for (std::uint32_t u = 0; u < kAtOnce; ++u)
-        loaded[u] = source.template Load<kWidth>(begin + i + u * kStep);
-#pragma unroll
-      for (std::uint32_t u = 0; u < kAtOnce; ++u) {
-        const std::uint32_t at = i + u * kStep;
-        PutByte<kWidth>(visited.template operator()<kWidth>(at, loaded[u]), at, n, bits);
-      }
-    }
-    return;
+    return ForWholeTile<kWidth>(
+        [&]<int kNow>(std::uint32_t i) { return source.template Load<kNow>(begin + i); },
+        [&]<int kNow>(std::uint32_t i, const auto& loaded) {
+          PutByte<kNow>(visited.template operator()<kNow>(i, loaded), i, n, bits);
+        });
   }
-  for (; i - threadIdx.x * kWidth < n; i += kStep) {
+  const std::uint32_t first = threadIdx.x * kWidth;
+  for (std::uint32_t i = first; i - first < n; i += kThreads * kWidth) {
     std::uint32_t mine = 0;
     if (i + kWidth <= n) {
       mine = visited.template operator()<kWidth>(i, source.template Load<kWidth>(begin + i));

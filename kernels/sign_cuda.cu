@@ -117,8 +117,10 @@ __global__ void __launch_bounds__(kThreads)
     SubtractLevels<kPacked>(tiles.block, levels, p, count, source.residual + begin);
 }
 
+// All the threads that a multiprocessor holds: there is nothing but memory to wait for.
 template <bool kPacked>
-__global__ void PackKernel(Guard guard, Plain source, std::size_t n, std::uint8_t* bits) {
+__global__ void __launch_bounds__(kThreads, 8)
+    PackKernel(Guard guard, Plain source, std::size_t n, std::uint8_t* bits) {
   if (guard.Closed()) return;
   for (std::size_t begin = std::size_t{blockIdx.x} * kSignTile; begin < n;
        begin += std::size_t{gridDim.x} * kSignTile) {

@@ -57,10 +57,17 @@ __global__ void RunsKernel(Guard guard, Source source, Cut cut, std::size_t coun
   }
 }
 
+// The sums of a block, and how many of its members are positive.
+struct BlockSums {
+  float up;
+  float down;
+  std::size_t positive;
+};
+
 // The sums of runs, in order. A chain of additions, so its numbers are brought nearer first: one
 // thread adds up, and one of another warp down. To all threads. Whole blocks call it, once.
 template <bool kTwo>
-__device__ RunSums AddRuns(const RunSums* sums, std::size_t runs, std::size_t& positive) {
+__device__ BlockSums AddRuns(const RunSums* sums, std::size_t runs) {
   constexpr std::uint32_t kNear = 1024;
   __shared__ float near[2][kNear];
   __shared__ float totals[2];
@@ -87,8 +94,7 @@ __device__ RunSums AddRuns(const RunSums* sums, std::size_t runs, std::size_t& p
   if (adds) totals[which] = total;
   if (kTwo && mine > 0) atomicAdd(&count, mine);
   __syncthreads();
-  positive = count;
-  return {totals[0], kTwo ? totals[1] : 0, 0};
+  return {totals[0], kTwo ? totals[1] : 0, count};
 }
 
 // A block of threads for each block.
@@ -99,9 +105,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::size_t b = blockIdx.x;
   const std::size_t begin = b * cut.block;
   const std::size_t members = cut.EndOf(b) - begin;
-  std::size_t positive = 0;
-  const RunSums total = AddRuns<kTwo>(sums + b * cut.runs, cut.runs, positive);
-  if (!kTwo) positive = members;
+  const BlockSums total = AddRuns<kTwo>(sums + b * cut.runs, cut.runs);
   const auto wide = [&](auto of) {
     return BlockLaneSum<double>(members, [&](std::size_t i) -> double {
       return of(Source::template Sum<1>(source.template Load<1>(begin + i)).at[0]);
@@ -112,8 +116,8 @@ __global__ void __launch_bounds__(kThreads)
   if (!IsFinite(total.up)) wide_up = wide([](float x) { return UpOf<kTwo>(x); });
   if (!IsFinite(total.down)) wide_down = wide([](float x) { return DownOf(x); });
   if (threadIdx.x != 0) return;
-  up[b] = MeanOf(total.up, wide_up, positive);
-  if constexpr (kTwo) down[b] = MeanOf(total.down, wide_down, members - positive);
+  up[b] = MeanOf(total.up, wide_up, kTwo ? total.positive : members);
+  if constexpr (kTwo) down[b] = MeanOf(total.down, wide_down, members - total.positive);
 }
 
 template <bool kTwo, bool kPacked>

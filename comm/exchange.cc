@@ -1,40 +1,19 @@
 #include "comm/exchange.h"
 
 #include <algorithm>
-#include <array>
 #include <new>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "core/hash.h"
+#include "comm/peers.h"
 #include "kernels/convert.h"
 #include "kernels/elementwise.h"
 
 namespace slimgrad {
 namespace {
 
-// What the ranks compare at set-up. One number a field, so that an error can name it.
-struct Identity {
-  std::uint64_t version, spec, tensors, seed, nonfinite;
-};
-constexpr std::array kIdentityFields = {"exchange version", "compressor spec",
-                                        "tensors (names, shapes, dtypes)", "seed",
-                                        "nonfinite rule"};
-constexpr std::uint64_t kExchangeVersion = 1;
 constexpr std::uint64_t kAllFinite = ~std::uint64_t{0};
-
-std::uint64_t HashOf(std::span<const TensorSpec> tensors) {
-  Hasher hasher;
-  for (const TensorSpec& tensor : tensors) {
-    hasher.Add(std::uint64_t{tensor.name.size()})
-        .Add(tensor.name)
-        .Add(std::uint64_t{tensor.shape.size()});
-    for (std::int64_t extent : tensor.shape) hasher.Add(static_cast<std::uint64_t>(extent));
-    hasher.Add(static_cast<std::uint64_t>(tensor.dtype));
-  }
-  return hasher.Digest();
-}
 
 template <class V>
 Status CheckView(const V& view, const TensorSpec& tensor, Device device, std::string_view what) {
@@ -44,8 +23,7 @@ Status CheckView(const V& view, const TensorSpec& tensor, Device device, std::st
   };
   if (view.dtype != tensor.dtype) return error("dtype", NameOf(tensor.dtype), NameOf(view.dtype));
   if (view.numel != tensor.numel()) return error("elements", tensor.numel(), view.numel);
-  if (view.device != device)
-    return error("device", static_cast<int>(device), static_cast<int>(view.device));
+  if (view.device != device) return error("memory", NameOf(device), NameOf(view.device));
   return {};
 }
 
@@ -76,9 +54,10 @@ Result<std::unique_ptr<Exchange>> Exchange::Create(Group& group, Compressor comp
 }
 
 Status Exchange::SetUp() {
-  if (!group_.TakesMessagesOn(options_.backend.device))
-    return Unsupported(fmt::format("device: expected one whose memory the group moves, found {}",
-                                   static_cast<int>(options_.backend.device)));
+  if (!group_.TakesMessagesOn(options_.backend))
+    return Unsupported(fmt::format(
+        "backend: expected one whose memory and stream the group works on, found a {}'s",
+        NameOf(options_.backend.device)));
   if (compressor_.spec().empty())
     return InvalidArgument("compressor: expected a spec, as MakeCompressor sets it, found none");
   std::set<std::string_view> names;
@@ -88,42 +67,35 @@ Status Exchange::SetUp() {
       return InvalidArgument(
           fmt::format("tensors: expected each name once, found '{}' twice", tensor.name));
   }
-  SLIMGRAD_RETURN_IF_ERROR(CheckPeers());
+  SLIMGRAD_RETURN_IF_ERROR(
+      ComparePeers(group_, {.spec = spec_hash_,
+                            .tensors = HashOf(tensors_),
+                            .seed = options_.seed,
+                            .nonfinite = static_cast<std::uint64_t>(options_.nonfinite)}));
   for (const TensorSpec& tensor : tensors_) {
     SLIMGRAD_ASSIGN_OR_RETURN(Plan plan, compressor_.MakePlan(tensor));
     SLIMGRAD_CHECK(plan.rounds.size() > 0);
     plans_.push_back(std::move(plan));
   }
-  try {
+  return Settled("states and frames of all tensors", [this] {
     Allocate();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory(
-        "exchange: expected room for the states and frames of all tensors, found "
-        "too little memory");
-  }
-  return kernels::Wait(options_.backend);
+    return Status();
+  });
 }
 
-Status Exchange::CheckPeers() {
-  const Identity identity = {kExchangeVersion, spec_hash_, HashOf(tensors_), options_.seed,
-                             static_cast<std::uint64_t>(options_.nonfinite)};
-  Buffer<Identity> mine(1);
-  mine.span()[0] = identity;
-  const std::vector<Bytes> messages(group_.local_ranks().size(), std::as_bytes(mine.span()));
-  TrafficRow ignored(group_.size());
-  SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const Bytes> all, group_.AllGather(messages, ignored));
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].size() != sizeof(Identity))
-      return Mismatch(fmt::format("rank {}: is no slimgrad exchange", rank));
-    const auto* theirs = reinterpret_cast<const std::uint64_t*>(all[rank].data());
-    const auto* ours = reinterpret_cast<const std::uint64_t*>(mine.data());
-    for (std::size_t f = 0; f < kIdentityFields.size(); ++f)
-      if (theirs[f] != ours[f])
-        return Mismatch(fmt::format("rank {}: {}: expected {:016x} as on rank {}, found {:016x}",
-                                    rank, kIdentityFields[f], ours[f], group_.local_ranks()[0],
-                                    theirs[f]));
+// What `work` returns, once the device is done with it too, whatever went wrong: nothing is left
+// there that uses the caller's memory or tells a later call of an error. Where memory could not be
+// had as the device has failed, that is the error.
+template <class Work>
+Status Exchange::Settled(std::string_view what, const Work& work) {
+  Status status;
+  try {
+    status = work();
+  } catch (const std::bad_alloc&) {
+    status = OutOfMemory(fmt::format("{}: expected more memory, found too little", what));
   }
-  return {};
+  const Status device = kernels::Wait(options_.backend);
+  return status.ok() || (status.code() == Code::kOutOfMemory && !device.ok()) ? device : status;
 }
 
 void Exchange::Allocate() {
@@ -138,6 +110,7 @@ void Exchange::Allocate() {
         combined = std::max(combined, round.count * SizeOf(round.dtype));
     }
   }
+  counters_ = Buffer<Counters>(1, memory);
   const std::span<const int> ranks = group_.local_ranks();
   locals_.resize(ranks.size());
   for (std::size_t l = 0; l < ranks.size(); ++l) {
@@ -152,7 +125,6 @@ void Exchange::Allocate() {
   combined_ = Buffer<std::byte>(combined, memory);
   non_finite_ = Buffer<std::uint64_t>(ranks.size() * tensors_.size(), memory);
   found_.resize(ranks.size() * tensors_.size());
-  counters_ = Buffer<Counters>(1, memory);
   flags_ = Buffer<std::uint64_t>(2 * ranks.size());
   messages_.resize(ranks.size());
   inputs_.resize(ranks.size());
@@ -207,26 +179,21 @@ Status Exchange::Step(std::span<const std::span<const ConstView>> gradients,
                       std::span<const std::span<const View>> averages, const StepOptions& options) {
   SLIMGRAD_RETURN_IF_ERROR(CheckViews(gradients, averages));
   step_options_ = options;
-  report_.step = step_;
-  report_.skipped = false;
-  report_.skip_reason.clear();
-  report_.payload_bytes = report_.saturated = report_.encode_ns = report_.decode_ns = 0;
-  report_.traffic.Clear();
+  report_.Begin(step_);
+  SLIMGRAD_RETURN_IF_ERROR(Settled("step", [&] { return RunStep(gradients, averages); }));
+  ++step_;
+  for (Local& local : locals_) local.restored_step = step_;
+  return {};
+}
+
+Status Exchange::RunStep(std::span<const std::span<const ConstView>> gradients,
+                         std::span<const std::span<const View>> averages) {
   // Trusted gradients are not read, but ranks may have been restored: once, they compare steps.
   const bool look = options_.nonfinite == NonFinite::kSkip;
   if (look || !agreed_) SLIMGRAD_RETURN_IF_ERROR(AgreeToGo(gradients, look));
   agreed_ = true;
   for (std::size_t t = 0; t < tensors_.size() && !report_.skipped; ++t)
     SLIMGRAD_RETURN_IF_ERROR(RunTensor(t, gradients, averages));
-  SLIMGRAD_RETURN_IF_ERROR(Finish());
-  ++step_;
-  for (Local& local : locals_) local.restored_step = step_;
-  return {};
-}
-
-// Waits for the device, and takes from there what was counted.
-Status Exchange::Finish() {
-  SLIMGRAD_RETURN_IF_ERROR(kernels::Wait(options_.backend));
   Counters now;
   options_.backend.memory->Read(&now, counters_.data(), sizeof now);
   report_.saturated = now.saturated - counted_.saturated;
@@ -363,12 +330,21 @@ Status Exchange::Combine(std::size_t t, std::size_t r) {
 }
 
 Result<std::vector<std::byte>> Exchange::SaveState(std::size_t l) {
-  return SerializeState(HeaderOf(l), TensorStatesOf(l));
+  std::vector<std::byte> file;
+  SLIMGRAD_RETURN_IF_ERROR(Settled("state", [&]() -> Status {
+    SLIMGRAD_ASSIGN_OR_RETURN(file, SerializeState(HeaderOf(l), TensorStatesOf(l)));
+    return {};
+  }));
+  return file;
 }
 
 Status Exchange::RestoreState(std::size_t l, std::span<const std::byte> file) {
-  SLIMGRAD_ASSIGN_OR_RETURN(const StateHeader header,
-                            DeserializeState(file, "state", HeaderOf(l), TensorStatesOf(l)));
+  StateHeader header;
+  SLIMGRAD_RETURN_IF_ERROR(Settled("state", [&]() -> Status {
+    SLIMGRAD_ASSIGN_OR_RETURN(header,
+                              DeserializeState(file, "state", HeaderOf(l), TensorStatesOf(l)));
+    return {};
+  }));
   step_ = locals_[l].restored_step = header.step;
   agreed_ = false;
   return {};

@@ -26,6 +26,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/frames.h"
@@ -68,6 +69,14 @@ struct StepReport {
   std::uint64_t decode_ns = 0;      // opening and Receive, of the first local rank alone
 
   explicit StepReport(int world) : traffic(world) {}
+
+  void Begin(std::uint64_t next) {
+    step = next;
+    skipped = false;
+    skip_reason.clear();
+    traffic.Clear();
+    payload_bytes = saturated = encode_ns = decode_ns = 0;
+  }
 };
 
 class Exchange {
@@ -84,7 +93,8 @@ class Exchange {
   // spec. averages[l][t] likewise; either one row for each local rank, or one row only: then the
   // others' averages, which are equal, are not written. Gradients and averages do not overlap.
   // After an error the group and the averages are unusable; what was not sent is still in the
-  // states' residuals.
+  // states' residuals. kOutOfMemory: working memory, which the first steps take. On a device, no
+  // work is left behind.
   Status Step(std::span<const std::span<const ConstView>> gradients,
               std::span<const std::span<const View>> averages, const StepOptions& options);
 
@@ -116,21 +126,22 @@ class Exchange {
   Exchange(Group& group, Compressor compressor, std::vector<TensorSpec> tensors,
            ExchangeOptions options);
   Status SetUp();
-  Status CheckPeers();
   void Allocate();
+  template <class Work>
+  Status Settled(std::string_view what, const Work& work);
 
   Status CheckViews(std::span<const std::span<const ConstView>> gradients,
                     std::span<const std::span<const View>> averages) const;
   void Look(std::span<const std::span<const ConstView>> gradients);
   Status AgreeToGo(std::span<const std::span<const ConstView>> gradients, bool look);
+  Status RunStep(std::span<const std::span<const ConstView>> gradients,
+                 std::span<const std::span<const View>> averages);
   Status RunTensor(std::size_t t, std::span<const std::span<const ConstView>> gradients,
                    std::span<const std::span<const View>> averages);
   Status RunRound(std::size_t t, std::size_t r);
   void Send(std::size_t t, std::size_t r, Local& local, In x);
   Status Gather(std::size_t t, std::size_t r);
   Status Combine(std::size_t t, std::size_t r);
-
-  Status Finish();
 
   Context MakeContext(std::size_t t, const Local& local);
   FrameInfo InfoOf(std::size_t t, std::size_t r) const;

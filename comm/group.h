@@ -29,8 +29,11 @@ class Group {
 
   virtual int size() const = 0;
 
-  // Whether messages may lie in a device's memory. The host's is taken always, by AllGather.
-  virtual bool TakesMessagesOn(Device device) const { return device == Device::kCpu; }
+  // Whether messages may lie in this backend's memory, written on its stream. The host's are taken
+  // always, by AllGather.
+  virtual bool TakesMessagesOn(const Backend& backend) const {
+    return backend.device == Device::kCpu;
+  }
 
   // The ranks of this object, ascending; never empty.
   virtual std::span<const int> local_ranks() const = 0;

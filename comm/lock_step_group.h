@@ -11,12 +11,14 @@ namespace slimgrad {
 
 class LockStepGroup final : public Group {
  public:
-  // size >= 1 (CHECKed). Combined messages lie in the backend's memory.
+  // size >= 1 (CHECKed). Combined messages lie in the backend's memory, and are combined on its
+  // stream.
   explicit LockStepGroup(int size, Backend backend = {});
 
   int size() const override { return static_cast<int>(ranks_.size()); }
-  bool TakesMessagesOn(Device device) const override {
-    return device == Device::kCpu || device == backend_.device;
+  bool TakesMessagesOn(const Backend& backend) const override {
+    return backend.device == Device::kCpu ||
+           (backend.device == backend_.device && backend.cuda == backend_.cuda);
   }
   std::span<const int> local_ranks() const override { return ranks_; }
   Result<std::span<const Bytes>> AllGather(std::span<const Bytes> mine,

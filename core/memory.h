@@ -4,11 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace slimgrad {
 
 // Where memory lives. A view carries it, and every kernel runs where its views are.
 enum class Device : std::uint8_t { kCpu = 0, kCuda = 1 };
+
+constexpr std::string_view NameOf(Device device) {
+  return device == Device::kCpu ? "host" : "CUDA device";
+}
 
 // Threads: any, at once.
 class Memory {
@@ -23,7 +28,8 @@ class Memory {
   virtual void Free(void* memory, std::size_t bytes) noexcept = 0;
 
   // Copy from here to the host and back, after everything that was put on the device before, and
-  // return when it is done.
+  // return when it is done. What fails on a device (a copy, or work put there before) is said by
+  // CudaStream::Wait; Read then gives zeros.
   virtual void Read(void* host, const void* from, std::size_t bytes) = 0;
   virtual void Write(void* to, const void* host, std::size_t bytes) = 0;
 };

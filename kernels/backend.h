@@ -1,4 +1,5 @@
-// Where a kernel runs: device, stream and executor. This is the only device switch of the library.
+// Where a kernel runs: device, stream and executor. All of the kernels' choice of a device is here
+// and in dispatch.cc.
 //
 // A family's header declares its contract once, and behind it stand three implementations: `ref` is
 // the obvious, independent one that tests compare with, `cpu` the one that is used, `cuda` the one
@@ -48,15 +49,20 @@ Status Wait(const Backend& backend);
 // Declares the implementations of a kernel, once its contract is declared. A program has `cuda` if
 // it links //kernels:on_cuda.
 #define SLIMGRAD_KERNEL(function)                                 \
-  namespace ref {                                                 \
-  decltype(::slimgrad::kernels::function) function;               \
-  }                                                               \
+  SLIMGRAD_REFERENCE(function);                                   \
   namespace cpu {                                                 \
   decltype(::slimgrad::kernels::function) function;               \
   }                                                               \
   namespace cuda {                                                \
   [[gnu::weak]] decltype(::slimgrad::kernels::function) function; \
   }                                                               \
+  static_assert(true)
+
+// Of one whose other implementations are declared elsewhere.
+#define SLIMGRAD_REFERENCE(function)                \
+  namespace ref {                                   \
+  decltype(::slimgrad::kernels::function) function; \
+  }                                                 \
   static_assert(true)
 
 // Calls the implementation for the backend. A device that this program has no kernels for is the

@@ -39,14 +39,20 @@ template <class... Parameters, class... Arguments>
 void Launch(const Backend& backend, const char* name, unsigned blocks, unsigned threads,
             void (*kernel)(Guard, Parameters...), Arguments... arguments) {
   const CurrentDevice current(backend.cuda->ordinal());
-  kernel<<<blocks, threads, 0, StreamOf(backend)>>>(Guard{backend.only_if},
-                                                    static_cast<Parameters>(arguments)...);
-  backend.cuda->Note(cudaGetLastError(), name);
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(threads);
+  config.stream = StreamOf(backend);
+  // Not <<<>>>, which says what went wrong by cudaGetLastError alone: that may be another's error.
+  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, Guard{backend.only_if},
+                                               static_cast<Parameters>(arguments)...);
+  backend.cuda->Note(error, name);
 }
 
-// Sets a number on the device to 0.
-inline void Clear(const Backend& backend, std::uint64_t* number) {
-  backend.cuda->Note(cudaMemsetAsync(number, 0, sizeof *number, StreamOf(backend)), "clearing");
+// Sets memory to zeros, whatever only_if says.
+inline void Clear(const Backend& backend, void* memory, std::size_t bytes) {
+  const CurrentDevice current(backend.cuda->ordinal());
+  backend.cuda->Note(cudaMemsetAsync(memory, 0, bytes, StreamOf(backend)), "clearing");
 }
 
 // Where this thread starts in a loop over items, and how far it steps: the grid's.

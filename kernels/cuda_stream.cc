@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <string>
@@ -12,7 +13,9 @@
 namespace slimgrad {
 namespace {
 
+// The runtime keeps the last error for whom it may concern; it is ours alone.
 Status ErrorOf(cudaError_t error, const std::string& what) {
+  cudaGetLastError();
   const std::string message = what + ": " + cudaGetErrorString(error);
   return error == cudaErrorMemoryAllocation ? OutOfMemory(message) : DeviceError(message);
 }
@@ -22,6 +25,7 @@ class Stream final : public CudaStream, private Memory {
   Stream(int ordinal, cudaStream_t stream, bool own)
       : ordinal_(ordinal), stream_(stream), own_(own) {}
 
+  // A device that fails here has failed in every call before, too.
   ~Stream() override {
     const CurrentDevice current(ordinal_);
     cudaStreamSynchronize(stream_);
@@ -39,6 +43,8 @@ class Stream final : public CudaStream, private Memory {
       faults_ = static_cast<std::uint64_t*>(Allocate(sizeof *faults_));
       workspace_ = static_cast<std::byte*>(Allocate(kWorkspaceBytes));
     } catch (const std::bad_alloc&) {
+      const Status failed = TakeError();
+      if (!failed.ok()) return failed.In("CUDA device " + std::to_string(ordinal_));
       return OutOfMemory("CUDA device " + std::to_string(ordinal_) + ": expected " +
                          std::to_string(kWorkspaceBytes + sizeof *faults_) + " bytes free");
     }
@@ -53,9 +59,10 @@ class Stream final : public CudaStream, private Memory {
   int multiprocessors() const override { return multiprocessors_; }
 
   void Note(int error, const char* what) override {
+    if (error == cudaSuccess) return;
+    Status status = ErrorOf(static_cast<cudaError_t>(error), what);
     const std::lock_guard lock(mutex_);
-    if (error != cudaSuccess && first_.ok())
-      first_ = ErrorOf(static_cast<cudaError_t>(error), what);
+    if (first_.ok()) first_ = std::move(status);
   }
 
   Status Wait() override {
@@ -65,23 +72,27 @@ class Stream final : public CudaStream, private Memory {
       constexpr std::uint64_t kNone = 0;
       Write(faults_, &kNone, sizeof kNone);
     }
-    const std::lock_guard lock(mutex_);
-    if (!first_.ok()) return std::exchange(first_, Status());
-    if (faults == 0) return {};
-    return Corrupt("payload on a device: expected well-formed sections, found " +
-                   std::to_string(faults) + " that are not");
+    Status failed = TakeError();
+    if (!failed.ok() || faults == 0) return failed;
+    return Corrupt("payloads on a device: expected headers and values as of this rank's, found " +
+                   std::to_string(faults) + " places that are not");
   }
 
  private:
+  Status TakeError() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(first_, Status());
+  }
+
   Device device() const override { return Device::kCuda; }
 
   void* Allocate(std::size_t bytes) override {
     const CurrentDevice current(ordinal_);
     void* memory = nullptr;
-    if (cudaMalloc(&memory, bytes) != cudaSuccess) {
-      cudaGetLastError();  // it is ours alone: later calls shall not find it
-      throw std::bad_alloc();
-    }
+    const cudaError_t error = cudaMalloc(&memory, bytes);
+    if (error == cudaErrorMemoryAllocation) cudaGetLastError();  // as in ErrorOf
+    if (error != cudaSuccess && error != cudaErrorMemoryAllocation) Note(error, "allocating");
+    if (error != cudaSuccess) throw std::bad_alloc();
     Note(cudaMemsetAsync(memory, 0, bytes, stream_), "clearing new memory");
     return memory;
   }
@@ -93,16 +104,21 @@ class Stream final : public CudaStream, private Memory {
   }
 
   void Read(void* host, const void* from, std::size_t bytes) override {
-    Copy(host, from, bytes, cudaMemcpyDeviceToHost, "reading from the device");
+    if (!Copy(host, from, bytes, cudaMemcpyDeviceToHost, "reading from the device"))
+      std::memset(host, 0, bytes);
   }
   void Write(void* to, const void* host, std::size_t bytes) override {
     Copy(to, host, bytes, cudaMemcpyHostToDevice, "writing to the device");
   }
 
-  void Copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, const char* what) {
+  bool Copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, const char* what) {
+    if (bytes == 0) return true;
     const CurrentDevice current(ordinal_);
-    if (bytes > 0) Note(cudaMemcpyAsync(to, from, bytes, kind, stream_), what);
-    Note(cudaStreamSynchronize(stream_), what);
+    const cudaError_t put = cudaMemcpyAsync(to, from, bytes, kind, stream_);
+    const cudaError_t done = cudaStreamSynchronize(stream_);
+    Note(put, what);
+    Note(done, what);
+    return put == cudaSuccess && done == cudaSuccess;
   }
 
   int ordinal_;
@@ -118,8 +134,10 @@ class Stream final : public CudaStream, private Memory {
 // A build carries code for some architectures, and PTX for later ones.
 Status CheckCode(int ordinal) {
   int major = 0, minor = 0;
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
-  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal);
+  cudaError_t asked = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
+  if (asked == cudaSuccess)
+    asked = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal);
+  if (asked != cudaSuccess) return ErrorOf(asked, "CUDA device " + std::to_string(ordinal));
   if (major >= 8) return {};
   return DeviceError("CUDA device " + std::to_string(ordinal) +
                      ": compute capability: expected at least 8.0, found " + std::to_string(major) +
@@ -132,6 +150,7 @@ Result<std::unique_ptr<CudaStream>> CudaStream::Open(int ordinal, void* stream) 
   int count = 0;
   const cudaError_t found = cudaGetDeviceCount(&count);
   if (found != cudaSuccess) return ErrorOf(found, "CUDA");
+  if (count == 0) return DeviceError("CUDA: expected a device, found none");
   if (ordinal < 0 || ordinal >= count)
     return DeviceError("CUDA device: expected 0 to " + std::to_string(count - 1) + ", found " +
                        std::to_string(ordinal));

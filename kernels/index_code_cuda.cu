@@ -205,8 +205,7 @@ std::size_t DeltaEncode(const Backend& backend, std::span<const std::uint32_t> i
   const Pieces pieces = PiecesOf(backend, n);
   Length* const on_device = LengthIn(backend);
   // Of a call without effect, as its guard is closed, it stays 0.
-  backend.cuda->Note(cudaMemsetAsync(on_device, 0, sizeof *on_device, StreamOf(backend)),
-                     "clearing");
+  Clear(backend, on_device, sizeof *on_device);
   Launch(backend, "measuring gaps", pieces.count, kThreads, MeasureGapsKernel, indices.data(), n,
          pieces);
   Launch(backend, "writing gaps", pieces.count, kThreads, WriteGapsKernel, indices.data(), n,

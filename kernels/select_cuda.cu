@@ -99,8 +99,7 @@ void ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float thres
   SLIMGRAD_CHECK(threshold >= 0);
   ScratchScope scope(scratch);
   const std::span<std::uint64_t> words = scope.Take<std::uint64_t>(WordsFor(x.size()));
-  backend.cuda->Note(cudaMemsetAsync(words.data(), 0, words.size_bytes(), StreamOf(backend)),
-                     "clearing");
+  Clear(backend, words.data(), words.size_bytes());
   WriteAbove(backend, x.data(), x.size(), std::bit_cast<Key>(threshold) & (kKeys - 1), words.data(),
              {indices.data(), values.data(), indices.size(), nullptr}, found);
 }

@@ -14,7 +14,7 @@ namespace slimgrad::kernels {
 // Writes each stamp at its place. All lie within `frame` (CHECKed).
 void WriteStamps(const Backend& backend, const Stamps& stamps, std::span<std::byte> frame);
 
-// Adds to *wrong, on the backend's device, how many of the stamps' bytes `frame` has otherwise.
+// Adds to *wrong, on the backend's device, how many of the stamps `frame` has otherwise.
 void CheckStamps(const Backend& backend, const Stamps& stamps, std::span<const std::byte> frame,
                  std::uint64_t* wrong);
 

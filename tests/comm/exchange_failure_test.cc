@@ -3,6 +3,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -191,6 +192,54 @@ TEST(ExchangeFailure, ADamagedFrameIsRefusedAndWhatWasNotSentIsKept) {
     EXPECT_EQ(Residual(*exchange, 0, 0), (std::vector<float>{1, 0, 2, 0, 3}));
     EXPECT_EQ(Residual(*exchange, 1, 0), (std::vector<float>{0, 0, 0, 0, 1}));
     EXPECT_EQ(exchange->next_step(), 1U);
+  }
+}
+
+// The host's memory, which runs out.
+class SmallMemory final : public Memory {
+ public:
+  int left = 1 << 30;  // allocations
+
+  Device device() const override { return Device::kCpu; }
+  void* Allocate(std::size_t bytes) override {
+    if (left-- <= 0) throw std::bad_alloc();
+    return HostMemory().Allocate(bytes);
+  }
+  void Free(void* memory, std::size_t bytes) noexcept override { HostMemory().Free(memory, bytes); }
+  void Read(void* host, const void* from, std::size_t bytes) override {
+    HostMemory().Read(host, from, bytes);
+  }
+  void Write(void* to, const void* host, std::size_t bytes) override {
+    HostMemory().Write(to, host, bytes);
+  }
+};
+
+// Set-up, and the first steps, which take their scratch, with each number of allocations until all
+// succeed.
+TEST(ExchangeFailure, MemoryThatRunsOutIsAnError) {
+  const std::vector<TensorSpec> tensors = {{"w", {40, 50}}, {"b", {700}}};
+  for (const char* spec : {"error_feedback(top_k(ratio=0.1))", "power_sgd(rank=2)", "int8"}) {
+    bool enough = false;
+    for (int allocations = 0; !enough; ++allocations) {
+      ASSERT_LT(allocations, 1000);
+      SmallMemory memory;
+      LockStepGroup group(2);
+      memory.left = allocations;
+      auto exchange =
+          Exchange::Create(group, MustMake(spec), tensors, {.backend = {.memory = &memory}});
+      if (!exchange.ok()) {
+        EXPECT_EQ(exchange.status().code(), Code::kOutOfMemory);
+        continue;
+      }
+      Worker worker(group, tensors);
+      const Status status = worker.FillAndRun(**exchange);
+      enough = status.ok();
+      if (!enough) {
+        EXPECT_EQ(status.code(), Code::kOutOfMemory);
+        EXPECT_EQ(status.message(), "step: expected more memory, found too little");
+        EXPECT_EQ((*exchange)->next_step(), 0U);
+      }
+    }
   }
 }
 

@@ -294,7 +294,7 @@ TEST_F(ExchangeViews, AreRefusedByName) {
   EXPECT_EQ(ErrorOf([](auto& g, auto&) { g[1].numel = 10; }),
             "gradient of tensor 'b': elements: expected 11, found 10");
   EXPECT_EQ(ErrorOf([](auto& g, auto&) { g[0].device = Device::kCuda; }),
-            "gradient of tensor 'w': device: expected 0, found 1");
+            "gradient of tensor 'w': memory: expected host, found CUDA device");
   EXPECT_EQ(ErrorOf([](auto& g, auto&) { g.pop_back(); }), "gradients: expected 4, found 3");
   EXPECT_EQ(ErrorOf([](auto&, auto& a) { a[0].dtype = DType::kBF16; }),
             "average of tensor 'w': dtype: expected F32, found BF16");

@@ -1,5 +1,6 @@
 // A compressor that runs wholly on a GPU gives the bits that it gives on the host: averages,
-// states, payloads, counts, traffic. What one writes, the other reads.
+// states, payloads, counts, traffic. What one writes, the other reads. Damaged frames are refused.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <deque>
@@ -253,6 +254,89 @@ TEST_P(DeviceTest, APayloadOfOneDecodesOnTheOther) {
 }
 
 SLIMGRAD_FOR_EVERY_SPEC(DeviceTest);
+
+// A wire that damages rank 1's frames on the device.
+class DamagedGroup final : public Group {
+ public:
+  DamagedGroup(int size, CudaStream& stream) : stream_(stream), inner_(size, stream.backend()) {}
+  std::ptrdiff_t flip_byte = -1;
+  std::size_t most_bytes = SIZE_MAX;
+
+  int size() const override { return inner_.size(); }
+  std::span<const int> local_ranks() const override { return inner_.local_ranks(); }
+  bool TakesMessagesOn(const Backend& backend) const override {
+    return inner_.TakesMessagesOn(backend);
+  }
+  Result<std::span<const Bytes>> AllGather(std::span<const Bytes> mine,
+                                           TrafficRow& traffic) override {
+    SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const Bytes> all, inner_.AllGather(mine, traffic));
+    if (flip_byte < 0 && most_bytes == SIZE_MAX) return all;
+    views_.assign(all.begin(), all.end());
+    Bytestring bytes(std::min(views_[1].size(), most_bytes));
+    stream_.memory().Read(bytes.data(), views_[1].data(), bytes.size());
+    if (flip_byte >= 0) bytes[static_cast<std::size_t>(flip_byte)] ^= std::byte{4};
+    damaged_ = Buffer<std::byte>(bytes.size(), stream_.memory());
+    stream_.memory().Write(damaged_.data(), bytes.data(), bytes.size());
+    views_[1] = damaged_.span();
+    return std::span<const Bytes>(views_);
+  }
+  Status AllCombine(kernels::CombineOp op, DType dtype, std::span<const Bytes> mine,
+                    std::span<std::byte> result, TrafficRow& traffic) override {
+    return inner_.AllCombine(op, dtype, mine, result, traffic);
+  }
+
+ private:
+  CudaStream& stream_;
+  LockStepGroup inner_;
+  std::vector<Bytes> views_;
+  Buffer<std::byte> damaged_;
+};
+
+class DamagedFrameTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    stream_ = Stream(&why);
+    if (stream_ == nullptr) GTEST_SKIP() << why;
+  }
+
+  // A step of two ranks, whose gradients are zeros and so need no finite check.
+  Status StepOf(const char* spec, std::ptrdiff_t flip_byte, std::size_t most_bytes) {
+    const std::vector<TensorSpec> tensors = Tensors({{100}});
+    DamagedGroup group(2, *stream_);
+    auto exchange =
+        Exchange::Create(group, Make(spec), tensors,
+                         {.nonfinite = NonFinite::kTrusted, .backend = stream_->backend()});
+    EXPECT_TRUE(exchange.ok()) << exchange.status().message();
+    Buffer<float> gradient(100, stream_->memory()), average(100, stream_->memory());
+    const ConstView from = {gradient.data(), 100, DType::kF32, Device::kCuda};
+    const View to = {average.data(), 100, DType::kF32, Device::kCuda};
+    const std::vector<std::span<const ConstView>> gradients(2, {&from, 1});
+    const std::vector<std::span<const View>> averages(1, {&to, 1});
+    EXPECT_TRUE((*exchange)->Step(gradients, averages, {}).ok());
+    group.flip_byte = flip_byte;
+    group.most_bytes = most_bytes;
+    return (*exchange)->Step(gradients, averages, {});
+  }
+  CudaStream* stream_ = nullptr;
+};
+
+// Of the header of the frame and of the first section. What the host cannot see is found by the
+// end of the step.
+TEST_F(DamagedFrameTest, EveryByteOfAHeaderIsLookedAt) {
+  for (const char* spec : {"top_k(ratio=0.1)", "top_k(ratio=0.1) | delta_index"})
+    for (std::ptrdiff_t byte = 0; byte < 48 + 16; ++byte)
+      EXPECT_EQ(StepOf(spec, byte, SIZE_MAX).code(), Code::kCorrupt) << spec << ", byte " << byte;
+}
+
+// An error that the host finds leaves none behind on the device: the next exchange is well.
+TEST_F(DamagedFrameTest, AFrameThatIsCutSpoilsThisStepAlone) {
+  for (const char* spec : {"top_k(ratio=0.1)", "top_k(ratio=0.1) | delta_index"})
+    for (const std::size_t most : {0, 16, 48, 64, 80}) {
+      EXPECT_EQ(StepOf(spec, -1, most).code(), Code::kCorrupt) << spec << ", " << most << " bytes";
+      EXPECT_TRUE(stream_->Wait().ok());
+    }
+}
 
 }  // namespace
 }  // namespace slimgrad::conformance

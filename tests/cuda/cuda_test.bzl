@@ -8,7 +8,7 @@ _ORDERS = {
     "_random": "random",
 }
 
-def cuda_test(name, deps, srcs = [], args = [], size = "medium", **kwargs):
+def cuda_test(name, deps, srcs = [], args = [], env = {}, size = "medium", **kwargs):
     """NAME, NAME_reverse and NAME_random: the same program, which says that it skips without CUDA."""
     program = name + "_program"
     native.cc_binary(
@@ -30,5 +30,6 @@ def cuda_test(name, deps, srcs = [], args = [], size = "medium", **kwargs):
             srcs = ["//tests/cuda:run.sh"],
             args = [order, "$(location :%s)" % program] + args,
             data = [":" + program] + stand_in,
+            env = env,
             tags = ["cuda"],
         )

@@ -58,7 +58,7 @@ TEST(StampsTest, WriteWhatTheHostSeals) {
   }
 }
 
-TEST(StampsTest, EveryOtherByteIsCounted) {
+TEST(StampsTest, EveryOtherByteIsFound) {
   for (const auto& sizes : kLayouts) {
     const Unsealed layout(sizes);
     std::vector<std::byte> right = SealedOnTheHost(sizes);
@@ -74,6 +74,17 @@ TEST(StampsTest, EveryOtherByteIsCounted) {
       right[i] ^= std::byte{0x10};
     }
   }
+}
+
+TEST(StampsTest, AStampIsWrongOnce) {
+  const std::vector<std::size_t> sizes = {1, 2, 3};
+  const Unsealed layout(sizes);
+  std::vector<std::byte> frame = SealedOnTheHost(sizes);
+  for (std::size_t i = 0; i < kFrameHeaderBytes; ++i) frame[i] ^= std::byte{0xFF};
+  frame.back() ^= std::byte{1};
+  std::uint64_t wrong = 0;
+  subject::CheckStamps(kBackend, layout.stamps, std::span<const std::byte>(frame), &wrong);
+  EXPECT_EQ(wrong, 2U);
 }
 
 TEST(StampsDeathTest, AFrameThatIsTooShortStops) {

@@ -25,19 +25,6 @@
 
 namespace slimgrad::kernels::cuda {
 
-struct EncodeCall {
-  const float* x;
-  float* residual;  // null without error feedback
-  std::size_t n;
-  std::size_t block;
-  float largest;  // the largest code
-  bool stochastic;
-  RandomKey key;
-  std::uint8_t* codes;
-  float* scales;
-  std::size_t blocks = BlockCount(n, block);
-};
-
 inline constexpr unsigned kSmall = kWarp * kPiece;
 inline constexpr unsigned kTilePieces = 4;  // a thread's
 inline constexpr unsigned kTile = kThreads * kTilePieces * kPiece;
@@ -234,10 +221,10 @@ void EncodeWith(const Backend& backend, const EncodeCall& call) {
   }
 }
 
-// x is not empty.
 template <class Form>
 void EncodeBlocks(const Backend& backend, EncodeCall call) {
-  call.block = std::min(call.block, call.n);  // blocks: as it was
+  if (call.n == 0) return;
+  call.block = std::min(call.block, call.n);
   const bool whole = (call.block % kPiece == 0 || call.block == call.n) &&
                      Aligned(call.x, call.residual) &&
                      reinterpret_cast<std::uintptr_t>(call.codes) % Form::kBits == 0;

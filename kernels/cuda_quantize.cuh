@@ -1,20 +1,17 @@
-// Private to the cuda kernels of quantize.h and qsgd.h, which are one another with a different
-// scale and rounding: what a call is, what elements of a block share, forms of codes, decoding.
+// Private to the cuda kernels of quantize.h and qsgd.h: what elements of a block share, rounding,
+// forms of codes, decoding.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/blocks.h"
 #include "kernels/cuda_pack.cuh"
 #include "kernels/cuda_philox.cuh"
 #include "kernels/cuda_saturate.cuh"
+#include "kernels/quantize_call.h"
 
 namespace slimgrad::kernels::cuda {
-
-inline constexpr float kLargestInt8 = 127.0F;
-inline constexpr float kLargestInt4 = 7.0F;
 
 // i / d for i < n. A multiplication by ceil(2^64 / d) where that is exact: where n * d <= 2^64.
 class Divisor {
@@ -170,21 +167,11 @@ __device__ float CodeAt(const std::uint8_t* codes, std::size_t i) {
 // sectors.
 inline constexpr int kDecoded = 4;
 
-struct DecodeCall {
-  const std::uint8_t* codes;
-  const float* scales;
-  std::size_t n;
-  Divisor block;
-  float largest;
-  float weight;
-  float* y;
-};
-
 template <int kBits, bool kAdd, bool kPacked>
-__global__ void DecodeKernel(Guard guard, DecodeCall call) {
+__global__ void DecodeKernel(Guard guard, DecodeCall call, Divisor block) {
   if (guard.Closed()) return;
   ForPacks<kPacked, kDecoded>(call.n, [&]<int kWidth>(std::size_t i) {
-    const Scaling scaling(call.scales[call.block.Quotient(i)], call.largest);
+    const Scaling scaling(call.scales[block.Quotient(i)], call.largest);
     Pack<float, kWidth> y = {};
     if constexpr (kAdd) y = LoadPack<kWidth>(call.y + i);
     if constexpr (kWidth == 1) {
@@ -198,18 +185,16 @@ __global__ void DecodeKernel(Guard guard, DecodeCall call) {
   });
 }
 
-// y is not empty.
 template <int kBits>
-void DecodeBlocks(const Backend& backend, const std::uint8_t* codes, const float* scales,
-                  std::size_t block, float largest, float weight, bool add, Out y) {
-  const std::size_t n = y.size();
-  const bool packed = (block % kDecoded == 0 || block >= n) && Aligned(y.data()) &&
-                      reinterpret_cast<std::uintptr_t>(codes) % (kDecoded * kBits / 8) == 0;
+void DecodeBlocks(const Backend& backend, const DecodeCall& call) {
+  if (call.n == 0) return;
+  const bool packed = (call.block % kDecoded == 0 || call.block >= call.n) && Aligned(call.y) &&
+                      reinterpret_cast<std::uintptr_t>(call.codes) % (kDecoded * kBits / 8) == 0;
   const auto kernel =
-      add ? (packed ? DecodeKernel<kBits, true, true> : DecodeKernel<kBits, true, false>)
-          : (packed ? DecodeKernel<kBits, false, true> : DecodeKernel<kBits, false, false>);
-  Launch(backend, "decode blocks", BlocksForPacks(backend, n, packed, kDecoded), kThreads, kernel,
-         DecodeCall{codes, scales, n, Divisor(n, std::min(block, n)), largest, weight, y.data()});
+      call.add ? (packed ? DecodeKernel<kBits, true, true> : DecodeKernel<kBits, true, false>)
+               : (packed ? DecodeKernel<kBits, false, true> : DecodeKernel<kBits, false, false>);
+  Launch(backend, "decode blocks", BlocksForPacks(backend, call.n, packed, kDecoded), kThreads,
+         kernel, call, Divisor(call.n, std::min(call.block, call.n)));
 }
 
 }  // namespace slimgrad::kernels::cuda

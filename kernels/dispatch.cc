@@ -1,6 +1,6 @@
-// The public functions of all families: each picks the implementation of its backend's device. They
-// share one file since there is nothing else in them: the next device changes SLIMGRAD_DISPATCH
-// (kernels/backend.h) and no family.
+// The public functions of all families but those that share a call (quantize.cc): each picks the
+// implementation of its backend's device. They are in one file since there is nothing else in them:
+// the next device changes SLIMGRAD_DISPATCH (kernels/backend.h) and no family.
 #include "core/check.h"
 #include "kernels/backend.h"
 #include "kernels/combine.h"
@@ -9,8 +9,6 @@
 #include "kernels/elementwise.h"
 #include "kernels/index_code.h"
 #include "kernels/low_rank.h"
-#include "kernels/qsgd.h"
-#include "kernels/quantize.h"
 #include "kernels/random.h"
 #include "kernels/select.h"
 #include "kernels/sign.h"
@@ -173,72 +171,6 @@ void OuterFeedback(const Backend& backend, Scratch& scratch, In p, In q, std::si
 void Orthonormalize(const Backend& backend, Scratch& scratch, std::size_t rows, std::size_t rank,
                     const RandomKey& key, Out p) {
   SLIMGRAD_DISPATCH(backend, Orthonormalize, scratch, rows, rank, key, p);
-}
-
-// --- qsgd
-
-void QsgdEncode(const Backend& backend, In x, std::size_t bucket, int levels, const RandomKey& key,
-                std::span<std::int8_t> codes, Out norms) {
-  SLIMGRAD_DISPATCH(backend, QsgdEncode, x, bucket, levels, key, codes, norms);
-}
-
-void QsgdEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t bucket, int levels,
-                        const RandomKey& key, std::span<std::int8_t> codes, Out norms) {
-  SLIMGRAD_DISPATCH(backend, QsgdEncodeFeedback, x, residual, bucket, levels, key, codes, norms);
-}
-
-void QsgdDecode(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-                std::size_t bucket, int levels, float weight, Out y) {
-  SLIMGRAD_DISPATCH(backend, QsgdDecode, codes, norms, bucket, levels, weight, y);
-}
-
-void QsgdDecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-                   std::size_t bucket, int levels, float weight, Out y) {
-  SLIMGRAD_DISPATCH(backend, QsgdDecodeAdd, codes, norms, bucket, levels, weight, y);
-}
-
-// --- quantize
-
-void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
-                const RandomKey& key, std::span<std::int8_t> codes, Out absmax) {
-  SLIMGRAD_DISPATCH(backend, Int8Encode, x, block, rounding, key, codes, absmax);
-}
-
-void Int4Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
-                const RandomKey& key, std::span<std::uint8_t> codes, Out absmax) {
-  SLIMGRAD_DISPATCH(backend, Int4Encode, x, block, rounding, key, codes, absmax);
-}
-
-void Int8EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                        Rounding rounding, const RandomKey& key, std::span<std::int8_t> codes,
-                        Out absmax) {
-  SLIMGRAD_DISPATCH(backend, Int8EncodeFeedback, x, residual, block, rounding, key, codes, absmax);
-}
-
-void Int4EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                        Rounding rounding, const RandomKey& key, std::span<std::uint8_t> codes,
-                        Out absmax) {
-  SLIMGRAD_DISPATCH(backend, Int4EncodeFeedback, x, residual, block, rounding, key, codes, absmax);
-}
-
-void Int8Decode(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
-                std::size_t block, float weight, Out y) {
-  SLIMGRAD_DISPATCH(backend, Int8Decode, codes, absmax, block, weight, y);
-}
-
-void Int4Decode(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
-                std::size_t block, float weight, Out y) {
-  SLIMGRAD_DISPATCH(backend, Int4Decode, codes, absmax, block, weight, y);
-}
-
-void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
-                   std::size_t block, float weight, Out y) {
-  SLIMGRAD_DISPATCH(backend, Int8DecodeAdd, codes, absmax, block, weight, y);
-}
-
-void Int4DecodeAdd(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
-                   std::size_t block, float weight, Out y) {
-  SLIMGRAD_DISPATCH(backend, Int4DecodeAdd, codes, absmax, block, weight, y);
 }
 
 // --- random

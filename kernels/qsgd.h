@@ -51,9 +51,9 @@ void QsgdDecode(const Backend& backend, std::span<const std::int8_t> codes, In n
 void QsgdDecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In norms,
                    std::size_t bucket, int levels, float weight, Out y);
 
-SLIMGRAD_KERNEL(QsgdEncode);
-SLIMGRAD_KERNEL(QsgdEncodeFeedback);
-SLIMGRAD_KERNEL(QsgdDecode);
-SLIMGRAD_KERNEL(QsgdDecodeAdd);
+SLIMGRAD_REFERENCE(QsgdEncode);
+SLIMGRAD_REFERENCE(QsgdEncodeFeedback);
+SLIMGRAD_REFERENCE(QsgdDecode);
+SLIMGRAD_REFERENCE(QsgdDecodeAdd);
 
 }  // namespace slimgrad::kernels

@@ -1,11 +1,9 @@
 #include <cmath>
 
-#include "core/check.h"
 #include "kernels/cpu_lane_sum.h"
-#include "kernels/cpu_quantize.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/cpu_saturate.h"
-#include "kernels/qsgd.h"
+#include "kernels/quantize_call.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/qsgd_cpu.cc"
@@ -57,7 +55,7 @@ class Norm {
   float total_ = 0;
 };
 
-void EncodeQsgd(const EncodeCall& call, std::size_t first, std::size_t last) {
+void EncodeLevelsBlocks(const EncodeCall& call, std::size_t first, std::size_t last) {
   Encode<Int8Codes, StochasticLevel, Norm>(call, first, last);
 }
 
@@ -66,70 +64,16 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace slimgrad::kernels::cpu {
-
 namespace {
 
-HWY_EXPORT(EncodeQsgd);
-
-void CheckCall(std::size_t n, std::size_t bucket, int levels, std::size_t codes,
-               std::size_t norms) {
-  SLIMGRAD_CHECK(bucket > 0 && levels >= 1 && levels <= kMaxQsgdLevels && codes == n &&
-                 norms == BlockCount(n, bucket));
-}
-
-void EncodeAll(const Backend& backend, In x, float* residual, std::size_t bucket, int levels,
-               const RandomKey& key, std::span<std::int8_t> codes, Out norms) {
-  CheckCall(x.size(), bucket, levels, codes.size(), norms.size());
-  const EncodeCall call = {.x = x.data(),
-                           .residual = residual,
-                           .n = x.size(),
-                           .block = bucket,
-                           .largest = static_cast<float>(levels),
-                           .rounding = Rounding::kStochastic,
-                           .key = key,
-                           .stream = StreamsCodes(codes.data(), codes.size(), bucket),
-                           .codes = reinterpret_cast<std::uint8_t*>(codes.data()),
-                           .scales = norms.data()};
-  ForItems(backend, norms.size(), bucket, [&](std::size_t first, std::size_t last) {
-    HWY_DYNAMIC_DISPATCH(EncodeQsgd)(call, first, last);
-  });
-}
-
-void DecodeAll(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-               std::size_t bucket, int levels, float weight, bool add, Out y) {
-  CheckCall(y.size(), bucket, levels, codes.size(), norms.size());
-  DecodeInt8Blocks(backend, {.codes = reinterpret_cast<const std::uint8_t*>(codes.data()),
-                             .scales = norms.data(),
-                             .n = y.size(),
-                             .block = bucket,
-                             .largest = static_cast<float>(levels),
-                             .weight = weight,
-                             .add = add,
-                             .stream = !add && StreamsResults(y, bucket),
-                             .y = y.data()});
-}
+HWY_EXPORT(EncodeLevelsBlocks);
 
 }  // namespace
 
-void QsgdEncode(const Backend& backend, In x, std::size_t bucket, int levels, const RandomKey& key,
-                std::span<std::int8_t> codes, Out norms) {
-  EncodeAll(backend, x, nullptr, bucket, levels, key, codes, norms);
-}
-
-void QsgdEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t bucket, int levels,
-                        const RandomKey& key, std::span<std::int8_t> codes, Out norms) {
-  SLIMGRAD_CHECK(residual.size() == x.size());
-  EncodeAll(backend, x, residual.data(), bucket, levels, key, codes, norms);
-}
-
-void QsgdDecode(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-                std::size_t bucket, int levels, float weight, Out y) {
-  DecodeAll(backend, codes, norms, bucket, levels, weight, false, y);
-}
-
-void QsgdDecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-                   std::size_t bucket, int levels, float weight, Out y) {
-  DecodeAll(backend, codes, norms, bucket, levels, weight, true, y);
+void EncodeLevels(const Backend& backend, const EncodeCall& call) {
+  ForItems(backend, call.blocks, call.block, [&](std::size_t first, std::size_t last) {
+    HWY_DYNAMIC_DISPATCH(EncodeLevelsBlocks)(call, first, last);
+  });
 }
 
 }  // namespace slimgrad::kernels::cpu

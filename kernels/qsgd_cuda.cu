@@ -1,13 +1,11 @@
 // Bytes an element, of what must be moved and of what is, in buckets of 128: QsgdEncode 5.03,
-// QsgdEncodeFeedback 13.03, QsgdDecode 5.03, QsgdDecodeAdd 9.03. One pass each. Buckets of more
-// than 8192 elements are encoded in two: 9 and 21 bytes; once more, 4 bytes, where one's squares
-// overflow fp32 or lose bits.
+// QsgdEncodeFeedback 13.03. One pass each. Buckets of more than 8192 elements are encoded in two: 9
+// and 21 bytes; once more, 4 bytes, where one's squares overflow fp32 or lose bits. DecodeInt8
+// decodes them, 5.03 and with adding 9.03.
 #include <type_traits>
 
-#include "core/check.h"
 #include "kernels/cuda_encode_blocks.cuh"
 #include "kernels/cuda_lane_sum.cuh"
-#include "kernels/qsgd.h"
 
 namespace slimgrad::kernels::cuda {
 namespace {
@@ -213,58 +211,10 @@ void Levels::FindScales(const Backend& backend, const EncodeCall& call) {
   Launch(backend, "find norms in fp64", buckets, kThreads, NormsKernel<double>, call);
 }
 
-// --- calls
-
-void CheckCall(std::size_t n, std::size_t bucket, int levels, std::size_t codes,
-               std::size_t norms) {
-  SLIMGRAD_CHECK(bucket > 0 && levels >= 1 && levels <= kMaxQsgdLevels && codes == n &&
-                 norms == BlockCount(n, bucket));
-}
-
-void EncodeAll(const Backend& backend, In x, float* residual, std::size_t bucket, int levels,
-               const RandomKey& key, std::span<std::int8_t> codes, Out norms) {
-  CheckCall(x.size(), bucket, levels, codes.size(), norms.size());
-  if (x.empty()) return;
-  EncodeBlocks<Levels>(backend, {.x = x.data(),
-                                 .residual = residual,
-                                 .n = x.size(),
-                                 .block = bucket,
-                                 .largest = static_cast<float>(levels),
-                                 .stochastic = true,
-                                 .key = key,
-                                 .codes = reinterpret_cast<std::uint8_t*>(codes.data()),
-                                 .scales = norms.data()});
-}
-
-void DecodeAll(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-               std::size_t bucket, int levels, float weight, bool add, Out y) {
-  CheckCall(y.size(), bucket, levels, codes.size(), norms.size());
-  if (y.empty()) return;
-  DecodeBlocks<8>(backend, reinterpret_cast<const std::uint8_t*>(codes.data()), norms.data(),
-                  bucket, static_cast<float>(levels), weight, add, y);
-}
-
 }  // namespace
 
-void QsgdEncode(const Backend& backend, In x, std::size_t bucket, int levels, const RandomKey& key,
-                std::span<std::int8_t> codes, Out norms) {
-  EncodeAll(backend, x, nullptr, bucket, levels, key, codes, norms);
-}
-
-void QsgdEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t bucket, int levels,
-                        const RandomKey& key, std::span<std::int8_t> codes, Out norms) {
-  SLIMGRAD_CHECK(residual.size() == x.size());
-  EncodeAll(backend, x, residual.data(), bucket, levels, key, codes, norms);
-}
-
-void QsgdDecode(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-                std::size_t bucket, int levels, float weight, Out y) {
-  DecodeAll(backend, codes, norms, bucket, levels, weight, false, y);
-}
-
-void QsgdDecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In norms,
-                   std::size_t bucket, int levels, float weight, Out y) {
-  DecodeAll(backend, codes, norms, bucket, levels, weight, true, y);
+void EncodeLevels(const Backend& backend, const EncodeCall& call) {
+  EncodeBlocks<Levels>(backend, call);
 }
 
 }  // namespace slimgrad::kernels::cuda

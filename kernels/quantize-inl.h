@@ -11,8 +11,9 @@
 
 #include <type_traits>
 
-#include "kernels/cpu_quantize.h"
+#include "kernels/cpu_ranges.h"
 #include "kernels/philox-inl.h"
+#include "kernels/quantize_call.h"
 #include "kernels/quantize_codes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -252,13 +253,21 @@ HWY_FLATTEN void EncodeBlocks(const EncodeCall& call, std::size_t first, std::si
   if (kStream) FlushStream();
 }
 
+// Whether codes are streamed past the caches.
+template <class Codes>
+bool Streams(const EncodeCall& call) {
+  return OutgrowsCaches(Codes::Bytes(call.n)) && Codes::Bytes(call.block) % 16 == 0 &&
+         reinterpret_cast<std::uintptr_t>(call.codes) % 16 == 0;
+}
+
 template <class Codes, class Rounder, class Scale>
 void Encode(const EncodeCall& call, std::size_t first, std::size_t last) {
-  if (call.residual != nullptr && call.stream)
+  const bool stream = Streams<Codes>(call);
+  if (call.residual != nullptr && stream)
     return EncodeBlocks<Codes, Rounder, Scale, true, true>(call, first, last);
   if (call.residual != nullptr)
     return EncodeBlocks<Codes, Rounder, Scale, true, false>(call, first, last);
-  if (call.stream) return EncodeBlocks<Codes, Rounder, Scale, false, true>(call, first, last);
+  if (stream) return EncodeBlocks<Codes, Rounder, Scale, false, true>(call, first, last);
   EncodeBlocks<Codes, Rounder, Scale, false, false>(call, first, last);
 }
 

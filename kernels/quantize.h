@@ -67,13 +67,13 @@ void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, I
 void Int4DecodeAdd(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
                    std::size_t block, float weight, Out y);
 
-SLIMGRAD_KERNEL(Int8Encode);
-SLIMGRAD_KERNEL(Int4Encode);
-SLIMGRAD_KERNEL(Int8EncodeFeedback);
-SLIMGRAD_KERNEL(Int4EncodeFeedback);
-SLIMGRAD_KERNEL(Int8Decode);
-SLIMGRAD_KERNEL(Int4Decode);
-SLIMGRAD_KERNEL(Int8DecodeAdd);
-SLIMGRAD_KERNEL(Int4DecodeAdd);
+SLIMGRAD_REFERENCE(Int8Encode);
+SLIMGRAD_REFERENCE(Int4Encode);
+SLIMGRAD_REFERENCE(Int8EncodeFeedback);
+SLIMGRAD_REFERENCE(Int4EncodeFeedback);
+SLIMGRAD_REFERENCE(Int8Decode);
+SLIMGRAD_REFERENCE(Int4Decode);
+SLIMGRAD_REFERENCE(Int8DecodeAdd);
+SLIMGRAD_REFERENCE(Int4DecodeAdd);
 
 }  // namespace slimgrad::kernels

@@ -7,7 +7,8 @@
 #define SLIMGRAD_KERNELS_QUANTIZE_CODES_INL_H_
 #endif
 
-#include "kernels/cpu_quantize.h"
+#include "kernels/cpu_ranges.h"
+#include "kernels/quantize_call.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,7 +22,8 @@ inline constexpr std::size_t kLanes8 = 4 * kLanes;
 // Four vectors of fp32 give one of bytes.
 inline constexpr std::size_t kQuads = kGroupVectors / 4;
 
-// Codes are aligned to 16 bytes at least; of smaller pieces the processor makes whole lines.
+// Streamed codes are aligned to 16 bytes at least; of smaller pieces the processor makes whole
+// lines.
 template <bool kStream, class D>
 HWY_INLINE void StoreCodes(hn::Vec<D> v, D d, std::uint8_t* to) {
   if constexpr (!kStream) {
@@ -203,10 +205,16 @@ void DecodeBlocks(const DecodeCall& call, std::size_t first, std::size_t last) {
   if (kStream) FlushStream();
 }
 
+// Whether results that overwrite are streamed past the caches.
+inline bool Streams(const DecodeCall& call) {
+  return OutgrowsCaches(call.n * sizeof(float)) && call.block % 16 == 0 &&
+         reinterpret_cast<std::uintptr_t>(call.y) % 64 == 0;
+}
+
 template <class Codes>
 void Decode(const DecodeCall& call, std::size_t first, std::size_t last) {
   if (call.add) return DecodeBlocks<Codes, true, false>(call, first, last);
-  if (call.stream) return DecodeBlocks<Codes, false, true>(call, first, last);
+  if (Streams(call)) return DecodeBlocks<Codes, false, true>(call, first, last);
   DecodeBlocks<Codes, false, false>(call, first, last);
 }
 

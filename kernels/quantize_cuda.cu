@@ -1,9 +1,7 @@
 // Bytes an element, of what must be moved and of what is, in blocks of 256: Int8Encode 5.02,
 // Int8EncodeFeedback 13.02, Int8Decode 5.02, Int8DecodeAdd 9.02; of Int4 half a byte less. One pass
 // each. Blocks of more than 8192 elements are encoded in two: 9 and 21 bytes.
-#include "core/check.h"
 #include "kernels/cuda_encode_blocks.cuh"
-#include "kernels/quantize.h"
 
 namespace slimgrad::kernels::cuda {
 namespace {
@@ -55,7 +53,7 @@ struct Integers {
   static __device__ float TileScale(const Tile& tile) { return __uint_as_float(TileTop(tile)); }
 
   static __device__ void Round(const EncodeCall& call, Values& v, std::size_t at) {
-    if (!call.stochastic) {
+    if (call.rounding == Rounding::kNearest) {
       for (int k = 0; k < kPiece; ++k) v.at[k] = RoundNearest(v.at[k]);
       return;
     }
@@ -72,99 +70,18 @@ struct Integers {
   }
 };
 
-void EncodeInt8(const Backend& backend, In x, float* residual, std::size_t block, Rounding rounding,
-                const RandomKey& key, std::span<std::int8_t> codes, Out absmax) {
-  SLIMGRAD_CHECK(block > 0 && codes.size() == x.size() &&
-                 absmax.size() == BlockCount(x.size(), block));
-  if (x.empty()) return;
-  EncodeBlocks<Integers<8>>(backend, {.x = x.data(),
-                                      .residual = residual,
-                                      .n = x.size(),
-                                      .block = block,
-                                      .largest = kLargestInt8,
-                                      .stochastic = rounding == Rounding::kStochastic,
-                                      .key = key,
-                                      .codes = reinterpret_cast<std::uint8_t*>(codes.data()),
-                                      .scales = absmax.data()});
-}
-
-void EncodeInt4(const Backend& backend, In x, float* residual, std::size_t block, Rounding rounding,
-                const RandomKey& key, std::span<std::uint8_t> codes, Out absmax) {
-  SLIMGRAD_CHECK(block > 0 && block % 2 == 0 && codes.size() == Int4Bytes(x.size()) &&
-                 absmax.size() == BlockCount(x.size(), block));
-  if (x.empty()) return;
-  EncodeBlocks<Integers<4>>(backend, {.x = x.data(),
-                                      .residual = residual,
-                                      .n = x.size(),
-                                      .block = block,
-                                      .largest = kLargestInt4,
-                                      .stochastic = rounding == Rounding::kStochastic,
-                                      .key = key,
-                                      .codes = codes.data(),
-                                      .scales = absmax.data()});
-}
-
-void DecodeInt8(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
-                std::size_t block, float weight, bool add, Out y) {
-  SLIMGRAD_CHECK(block > 0 && codes.size() == y.size() &&
-                 absmax.size() == BlockCount(y.size(), block));
-  if (y.empty()) return;
-  DecodeBlocks<8>(backend, reinterpret_cast<const std::uint8_t*>(codes.data()), absmax.data(),
-                  block, kLargestInt8, weight, add, y);
-}
-
-void DecodeInt4(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
-                std::size_t block, float weight, bool add, Out y) {
-  SLIMGRAD_CHECK(block > 0 && block % 2 == 0 && codes.size() == Int4Bytes(y.size()) &&
-                 absmax.size() == BlockCount(y.size(), block));
-  if (y.empty()) return;
-  DecodeBlocks<4>(backend, codes.data(), absmax.data(), block, kLargestInt4, weight, add, y);
-}
-
 }  // namespace
 
-void Int8Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
-                const RandomKey& key, std::span<std::int8_t> codes, Out absmax) {
-  EncodeInt8(backend, x, nullptr, block, rounding, key, codes, absmax);
+void EncodeInt8(const Backend& backend, const EncodeCall& call) {
+  EncodeBlocks<Integers<8>>(backend, call);
 }
 
-void Int4Encode(const Backend& backend, In x, std::size_t block, Rounding rounding,
-                const RandomKey& key, std::span<std::uint8_t> codes, Out absmax) {
-  EncodeInt4(backend, x, nullptr, block, rounding, key, codes, absmax);
+void EncodeInt4(const Backend& backend, const EncodeCall& call) {
+  EncodeBlocks<Integers<4>>(backend, call);
 }
 
-void Int8EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                        Rounding rounding, const RandomKey& key, std::span<std::int8_t> codes,
-                        Out absmax) {
-  SLIMGRAD_CHECK(residual.size() == x.size());
-  EncodeInt8(backend, x, residual.data(), block, rounding, key, codes, absmax);
-}
+void DecodeInt8(const Backend& backend, const DecodeCall& call) { DecodeBlocks<8>(backend, call); }
 
-void Int4EncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
-                        Rounding rounding, const RandomKey& key, std::span<std::uint8_t> codes,
-                        Out absmax) {
-  SLIMGRAD_CHECK(residual.size() == x.size());
-  EncodeInt4(backend, x, residual.data(), block, rounding, key, codes, absmax);
-}
-
-void Int8Decode(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
-                std::size_t block, float weight, Out y) {
-  DecodeInt8(backend, codes, absmax, block, weight, false, y);
-}
-
-void Int4Decode(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
-                std::size_t block, float weight, Out y) {
-  DecodeInt4(backend, codes, absmax, block, weight, false, y);
-}
-
-void Int8DecodeAdd(const Backend& backend, std::span<const std::int8_t> codes, In absmax,
-                   std::size_t block, float weight, Out y) {
-  DecodeInt8(backend, codes, absmax, block, weight, true, y);
-}
-
-void Int4DecodeAdd(const Backend& backend, std::span<const std::uint8_t> codes, In absmax,
-                   std::size_t block, float weight, Out y) {
-  DecodeInt4(backend, codes, absmax, block, weight, true, y);
-}
+void DecodeInt4(const Backend& backend, const DecodeCall& call) { DecodeBlocks<4>(backend, call); }
 
 }  // namespace slimgrad::kernels::cuda

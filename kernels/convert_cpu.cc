@@ -1,6 +1,5 @@
 #include <cstring>
 
-#include "core/check.h"
 #include "kernels/convert.h"
 #include "kernels/cpu_half.h"
 #include "kernels/cpu_ranges.h"
@@ -246,7 +245,6 @@ std::uint16_t* Codes(std::span<Bits> to) {
 template <class Bits, class Narrow>
 void NarrowAll(const Backend& backend, In from, std::span<Bits> to, std::uint32_t largest,
                Narrow narrow, std::uint64_t* overflowed) {
-  SLIMGRAD_CHECK(from.size() == to.size());
   const bool stream = OutgrowsCaches(to.size_bytes());
   CountOver(backend, from.size(), overflowed, [&](std::size_t begin, std::size_t end) {
     return narrow(from.data() + begin, end - begin, largest, stream, Codes(to) + begin);
@@ -256,7 +254,6 @@ void NarrowAll(const Backend& backend, In from, std::span<Bits> to, std::uint32_
 template <class Bits, class Feedback>
 void FeedbackAll(const Backend& backend, In x, Out residual, std::span<Bits> to,
                  std::uint32_t largest, Feedback feedback, std::uint64_t* overflowed) {
-  SLIMGRAD_CHECK(x.size() == to.size() && residual.size() == to.size());
   CountOver(backend, x.size(), overflowed, [&](std::size_t begin, std::size_t end) {
     return feedback(x.data() + begin, end - begin, largest, residual.data() + begin,
                     Codes(to) + begin);
@@ -266,7 +263,6 @@ void FeedbackAll(const Backend& backend, In x, Out residual, std::span<Bits> to,
 template <class Bits, class Widen>
 void WidenAll(const Backend& backend, std::span<const Bits> from, Then then, float weight, Out y,
               Widen widen) {
-  SLIMGRAD_CHECK(from.size() == y.size());
   const bool stream = OutgrowsCaches(y.size_bytes());
   ForElements(backend, from.size(), [&](std::size_t begin, std::size_t end) {
     widen(reinterpret_cast<const std::uint16_t*>(from.data()) + begin, end - begin, then, weight,
@@ -326,7 +322,6 @@ void BF16Decode(const Backend& backend, std::span<const bfloat16_bits> from, flo
 }
 
 void Copy(const Backend& backend, In from, Out to) {
-  SLIMGRAD_CHECK(from.size() == to.size());
   const bool stream = OutgrowsCaches(to.size_bytes());
   ForElements(backend, from.size(), [&](std::size_t begin, std::size_t end) {
     HWY_DYNAMIC_DISPATCH(CopyRange)(from.data() + begin, end - begin, stream, to.data() + begin);

@@ -1,6 +1,5 @@
 // Bytes an element, of what must be moved and of what is: Narrow, Widen and Decode 6, DecodeAdd 10,
 // NarrowFeedback 14, Copy 8. One pass each.
-#include "core/check.h"
 #include "kernels/convert.h"
 #include "kernels/cuda_half.cuh"
 #include "kernels/cuda_pack.cuh"
@@ -79,7 +78,6 @@ std::uint16_t* Codes(std::span<Bits> to) {
 template <class Format, class Bits>
 void NarrowAll(const Backend& backend, In from, std::span<Bits> to, Overflow overflow,
                std::uint64_t* overflowed) {
-  SLIMGRAD_CHECK(from.size() == to.size());
   if (from.empty()) return;
   const bool packed = Aligned(from.data(), to.data());
   Launch(backend, "narrow", BlocksForPacks(backend, from.size(), packed), kThreads,
@@ -90,7 +88,6 @@ void NarrowAll(const Backend& backend, In from, std::span<Bits> to, Overflow ove
 template <class Format, class Bits>
 void FeedbackAll(const Backend& backend, In x, Out residual, std::span<Bits> to, Overflow overflow,
                  std::uint64_t* overflowed) {
-  SLIMGRAD_CHECK(x.size() == to.size() && residual.size() == to.size());
   if (x.empty()) return;
   const bool packed = Aligned(x.data(), residual.data(), to.data());
   Launch(backend, "narrow with feedback", BlocksForPacks(backend, x.size(), packed, kFloats),
@@ -100,7 +97,6 @@ void FeedbackAll(const Backend& backend, In x, Out residual, std::span<Bits> to,
 
 template <class Format, Then kThen, class Bits>
 void WidenAll(const Backend& backend, std::span<const Bits> from, float weight, Out y) {
-  SLIMGRAD_CHECK(from.size() == y.size());
   if (from.empty()) return;
   const bool packed = Aligned(from.data(), y.data());
   Launch(backend, "widen", BlocksForPacks(backend, y.size(), packed, kFloats), kThreads,
@@ -155,9 +151,6 @@ void BF16Decode(const Backend& backend, std::span<const bfloat16_bits> from, flo
   WidenAll<BF16, Then::kScale>(backend, from, weight, y);
 }
 
-void Copy(const Backend& backend, In from, Out to) {
-  SLIMGRAD_CHECK(from.size() == to.size());
-  CopyWords(backend, from, to);
-}
+void Copy(const Backend& backend, In from, Out to) { CopyWords(backend, from, to); }
 
 }  // namespace slimgrad::kernels::cuda

@@ -26,11 +26,6 @@ struct Planes {
   std::size_t stride;
 };
 
-// CHECKs what low_rank.h says about shapes.
-void CheckMatrix(std::size_t size, std::size_t rows, std::size_t cols);
-void CheckFactors(std::size_t rows, std::size_t cols, std::size_t p, std::size_t q,
-                  std::size_t rank);
-
 // The factor as planes in scratch memory; zeros follow each plane up to its stride.
 Planes ToPlanes(const Backend& backend, ScratchScope& scope, In factor, std::size_t count,
                 std::size_t rank);

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/check.h"
 #include "kernels/cpu_low_rank.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/cpu_saturate.h"
@@ -36,23 +35,7 @@ void ForSlices(std::size_t rank, const RunSlice& run) {
   if (rank - first >= 1) run.template operator()<1>(first);
 }
 
-bool IsMatrix(std::size_t size, std::size_t rows, std::size_t cols) {
-  if (rows == 0 || cols == 0) return size == 0;
-  return size % cols == 0 && size / cols == rows;
-}
-
 }  // namespace
-
-void CheckMatrix(std::size_t size, std::size_t rows, std::size_t cols) {
-  SLIMGRAD_CHECK(IsMatrix(size, rows, cols));
-}
-
-void CheckFactors(std::size_t rows, std::size_t cols, std::size_t p, std::size_t q,
-                  std::size_t rank) {
-  SLIMGRAD_CHECK(rank <= rows && rank <= cols);
-  CheckMatrix(p, rows, rank);
-  CheckMatrix(q, cols, rank);
-}
 
 void FactorToPlanes(const float* factor, std::size_t count, std::size_t rank, Planes planes) {
   ForSlices(rank, [&]<std::size_t kWidth>(std::size_t first) {

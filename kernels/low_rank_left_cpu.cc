@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/check.h"
 #include "kernels/cpu_low_rank.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/low_rank.h"
@@ -127,8 +126,6 @@ std::size_t TileCols(const Backend& backend, std::size_t cols) {
 
 void MultiplyLeft(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
                   std::size_t cols, In p, std::size_t rank, Out q) {
-  CheckMatrix(m.size(), rows, cols);
-  CheckFactors(rows, cols, p.size(), q.size(), rank);
   ScratchScope scope(scratch);
   const std::size_t stride = PlaneStride(cols);
   float* sums = scope.Take<float>(stride * rank).data();

@@ -137,7 +137,6 @@ void Multiply(const Backend& backend, const LeftCall& call) {
 
 void MultiplyLeft(const Backend& backend, Scratch&, In m, std::size_t rows, std::size_t cols, In p,
                   std::size_t rank, Out q) {
-  CheckProduct(m.size(), rows, cols, p.size(), q.size(), rank);
   if (q.empty()) return;
   const auto multiply = rank <= 1   ? Multiply<1>
                         : rank <= 2 ? Multiply<2>

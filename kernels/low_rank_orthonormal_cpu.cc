@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/check.h"
 #include "kernels/cpu_low_rank.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/low_rank.h"
@@ -87,8 +86,6 @@ bool MakeOrthonormal(const Backend& backend, Planes columns, std::size_t c, Out 
 
 void Orthonormalize(const Backend& backend, Scratch& scratch, std::size_t rows, std::size_t rank,
                     const RandomKey& key, Out p) {
-  SLIMGRAD_CHECK(rank <= rows);
-  CheckMatrix(p.size(), rows, rank);
   ScratchScope scope(scratch);
   const Planes columns = ToPlanes(backend, scope, p, rows, rank);
   for (std::size_t c = 0; c < rank; ++c) {

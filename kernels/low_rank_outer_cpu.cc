@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/check.h"
 #include "kernels/cpu_low_rank.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/cpu_saturate.h"
@@ -169,7 +168,6 @@ HWY_EXPORT(OuterAll);
 
 void AllRows(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
              std::size_t cols, std::size_t rank, float* set, float weight, float* add) {
-  CheckFactors(rows, cols, p.size(), q.size(), rank);
   if (rows * cols == 0) return;
   ScratchScope scope(scratch);
   const Planes planes = ToPlanes(backend, scope, q, cols, rank);
@@ -196,20 +194,16 @@ void AllRows(const Backend& backend, Scratch& scratch, In p, In q, std::size_t r
 
 void AddOuter(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
               std::size_t cols, std::size_t rank, float weight, Out m) {
-  CheckMatrix(m.size(), rows, cols);
   AllRows(backend, scratch, p, q, rows, cols, rank, nullptr, weight, m.data());
 }
 
 void Outer(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows, std::size_t cols,
            std::size_t rank, Out m) {
-  CheckMatrix(m.size(), rows, cols);
   AllRows(backend, scratch, p, q, rows, cols, rank, m.data(), 0, nullptr);
 }
 
 void OuterFeedback(const Backend& backend, Scratch& scratch, In p, In q, std::size_t rows,
                    std::size_t cols, std::size_t rank, Out average, Out residual) {
-  CheckMatrix(average.size(), rows, cols);
-  CheckMatrix(residual.size(), rows, cols);
   AllRows(backend, scratch, p, q, rows, cols, rank, average.data(), -1.0F, residual.data());
 }
 

@@ -205,20 +205,16 @@ void Multiply(const Backend& backend, const OuterCall& call) {
 
 void AddOuter(const Backend& backend, Scratch&, In p, In q, std::size_t rows, std::size_t cols,
               std::size_t rank, float weight, Out m) {
-  CheckProduct(m.size(), rows, cols, p.size(), q.size(), rank);
   Multiply<To::kAdd>(backend, {p.data(), q.data(), rows, cols, rank, weight, m.data(), nullptr});
 }
 
 void Outer(const Backend& backend, Scratch&, In p, In q, std::size_t rows, std::size_t cols,
            std::size_t rank, Out m) {
-  CheckProduct(m.size(), rows, cols, p.size(), q.size(), rank);
   Multiply<To::kStore>(backend, {p.data(), q.data(), rows, cols, rank, 1.0F, m.data(), nullptr});
 }
 
 void OuterFeedback(const Backend& backend, Scratch&, In p, In q, std::size_t rows, std::size_t cols,
                    std::size_t rank, Out average, Out residual) {
-  CheckProduct(average.size(), rows, cols, p.size(), q.size(), rank);
-  SLIMGRAD_CHECK(residual.size() == average.size());
   Multiply<To::kFeed>(
       backend, {p.data(), q.data(), rows, cols, rank, -1.0F, residual.data(), average.data()});
 }

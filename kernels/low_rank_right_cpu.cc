@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/check.h"
 #include "kernels/blocks.h"
 #include "kernels/cpu_lane_sum.h"
 #include "kernels/cpu_low_rank.h"
@@ -239,17 +238,12 @@ void Right(const Backend& backend, Scratch& scratch, const float* x, float* m, s
 
 void MultiplyRight(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
                    std::size_t cols, In q, std::size_t rank, Out p) {
-  CheckMatrix(m.size(), rows, cols);
-  CheckFactors(rows, cols, p.size(), q.size(), rank);
   // Not written to without x.
   Right(backend, scratch, nullptr, const_cast<float*>(m.data()), rows, cols, q, rank, p);
 }
 
 void MultiplyRightFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
                            std::size_t rows, std::size_t cols, In q, std::size_t rank, Out p) {
-  CheckMatrix(x.size(), rows, cols);
-  CheckMatrix(residual.size(), rows, cols);
-  CheckFactors(rows, cols, p.size(), q.size(), rank);
   Right(backend, scratch, x.data(), residual.data(), rows, cols, q, rank, p);
 }
 

@@ -184,14 +184,11 @@ void Multiply(const Backend& backend, Scratch& scratch, Matrix matrix, std::size
 
 void MultiplyRight(const Backend& backend, Scratch& scratch, In m, std::size_t rows,
                    std::size_t cols, In q, std::size_t rank, Out p) {
-  CheckProduct(m.size(), rows, cols, p.size(), q.size(), rank);
   Multiply(backend, scratch, {nullptr, m.data(), nullptr}, rows, cols, q, rank, p);
 }
 
 void MultiplyRightFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
                            std::size_t rows, std::size_t cols, In q, std::size_t rank, Out p) {
-  CheckProduct(x.size(), rows, cols, p.size(), q.size(), rank);
-  SLIMGRAD_CHECK(residual.size() == x.size());
   if (rank == 0) return cuda::AddSaturated(backend, x, residual);
   Multiply(backend, scratch, {x.data(), residual.data(), residual.data()}, rows, cols, q, rank, p);
 }

@@ -4,7 +4,6 @@
 // Bytes: ScatterAdd 8 for each entry, 4 more to look at its index, and a sector of 32 of y to read
 // and to write, where entries are far apart; Scatter 4 for each element of y and 12 for each entry.
 // More than must be moved are the 4, which the second kernel finds in the L2 cache.
-#include "core/check.h"
 #include "kernels/cuda_block.cuh"
 #include "kernels/cuda_pack.cuh"
 #include "kernels/select.h"
@@ -122,12 +121,6 @@ __global__ void ScatterKernel(Guard guard, Entries entries, float weight, Verdic
   }
 }
 
-Status CheckSizes(std::size_t indices, std::size_t values) {
-  if (indices == values) return {};
-  return Corrupt("values: expected " + std::to_string(indices) + ", as many as indices, found " +
-                 std::to_string(values));
-}
-
 Verdicts CheckEntries(const Backend& backend, const Entries& entries, std::size_t size) {
   if (entries.count == 0) return {nullptr, 0};
   const unsigned blocks =
@@ -142,7 +135,6 @@ Verdicts CheckEntries(const Backend& backend, const Entries& entries, std::size_
 
 Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices, In values,
                   float weight, Out y) {
-  SLIMGRAD_RETURN_IF_ERROR(CheckSizes(indices.size(), values.size()));
   if (indices.empty()) return {};
   const Entries entries = {indices.data(), values.data(), indices.size()};
   const Verdicts verdicts = CheckEntries(backend, entries, y.size());
@@ -153,7 +145,6 @@ Status ScatterAdd(const Backend& backend, std::span<const std::uint32_t> indices
 
 Status Scatter(const Backend& backend, std::span<const std::uint32_t> indices, In values,
                float weight, Out y) {
-  SLIMGRAD_RETURN_IF_ERROR(CheckSizes(indices.size(), values.size()));
   if (y.empty() && indices.empty()) return {};
   const Entries entries = {indices.data(), values.data(), indices.size()};
   const Verdicts verdicts = CheckEntries(backend, entries, y.size());

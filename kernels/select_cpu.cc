@@ -267,30 +267,20 @@ void CopyLists(const Backend& backend, In x, Cut cut, std::span<std::uint32_t> i
   });
 }
 
-void CheckSizes(In x, std::span<std::uint32_t> indices, Out values) {
-  SLIMGRAD_CHECK(values.size() == indices.size() && x.size() <= std::size_t{1} << 32);
-}
-
 }  // namespace
 
 void TopK(const Backend& backend, Scratch& scratch, In x, std::span<std::uint32_t> indices,
           Out values) {
-  CheckSizes(x, indices, values);
-  SLIMGRAD_CHECK(indices.size() <= x.size());
   Selection(backend, scratch, x, {}, indices, values).Run();
 }
 
 void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
                   std::span<std::uint32_t> indices, Out values) {
-  CheckSizes(x, indices, values);
-  SLIMGRAD_CHECK(indices.size() <= x.size() && residual.size() == x.size());
   Selection(backend, scratch, x, residual, indices, values).Run();
 }
 
 void ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
                      std::span<std::uint32_t> indices, Out values, std::uint64_t* found) {
-  CheckSizes(x, indices, values);
-  SLIMGRAD_CHECK(threshold >= 0);
   // -1 for a threshold of 0: all elements are above it.
   const std::int32_t below = (std::bit_cast<std::int32_t>(threshold) & kLargestMagnitude) - 1;
   const Bounds bounds = {below, kLargestMagnitude, kLargestMagnitude};

@@ -12,7 +12,6 @@
 #include <bit>
 #include <cmath>
 
-#include "core/check.h"
 #include "kernels/cuda_select.cuh"
 #include "kernels/elementwise.h"
 #include "kernels/select.h"
@@ -50,10 +49,6 @@ Sampling SamplingOf(std::size_t n, std::size_t k, bool all) {
           static_cast<std::size_t>(std::min(elements, std::ceil(listed * elements / size)))};
 }
 
-void CheckSizes(In x, std::span<std::uint32_t> indices, Out values) {
-  SLIMGRAD_CHECK(values.size() == indices.size() && x.size() <= std::size_t{1} << 32);
-}
-
 // residual: empty without feedback.
 void Select(const Backend& backend, Scratch& scratch, In x, Out residual,
             std::span<std::uint32_t> indices, Out values) {
@@ -80,23 +75,17 @@ void Select(const Backend& backend, Scratch& scratch, In x, Out residual,
 
 void TopK(const Backend& backend, Scratch& scratch, In x, std::span<std::uint32_t> indices,
           Out values) {
-  CheckSizes(x, indices, values);
-  SLIMGRAD_CHECK(indices.size() <= x.size());
   if (!indices.empty()) Select(backend, scratch, x, {}, indices, values);
 }
 
 void TopKFeedback(const Backend& backend, Scratch& scratch, In x, Out residual,
                   std::span<std::uint32_t> indices, Out values) {
-  CheckSizes(x, indices, values);
-  SLIMGRAD_CHECK(indices.size() <= x.size() && residual.size() == x.size());
   if (indices.empty()) return AddSaturated(backend, x, residual);
   Select(backend, scratch, x, residual, indices, values);
 }
 
 void ThresholdSelect(const Backend& backend, Scratch& scratch, In x, float threshold,
                      std::span<std::uint32_t> indices, Out values, std::uint64_t* found) {
-  CheckSizes(x, indices, values);
-  SLIMGRAD_CHECK(threshold >= 0);
   ScratchScope scope(scratch);
   const std::span<std::uint64_t> words = scope.Take<std::uint64_t>(WordsFor(x.size()));
   Clear(backend, words.data(), words.size_bytes());

@@ -5,7 +5,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/check.h"
 #include "kernels/cpu_bits.h"
 #include "kernels/cpu_lane_sum.h"
 #include "kernels/cpu_saturate.h"
@@ -257,9 +256,6 @@ HWY_EXPORT(PackRange);
 
 void EncodeOneBit(const Backend& backend, In x, float* residual, std::size_t block,
                   std::span<std::uint8_t> bits, Out positive, Out negative) {
-  SLIMGRAD_CHECK(block > 0 && bits.size() == BitBytes(x.size()));
-  SLIMGRAD_CHECK(positive.size() == BlockCount(x.size(), block) &&
-                 negative.size() == positive.size());
   const auto encode = HWY_DYNAMIC_DISPATCH(OneBitBlocks);
   ForBlocks(backend, x.size(), block, [&](const Blocks& blocks) {
     encode(blocks, x.data(), residual, bits.data(), positive.data(), negative.data());
@@ -268,8 +264,6 @@ void EncodeOneBit(const Backend& backend, In x, float* residual, std::size_t blo
 
 void EncodeScaledSign(const Backend& backend, In x, float* residual, std::size_t block,
                       std::span<std::uint8_t> bits, Out scale) {
-  SLIMGRAD_CHECK(block > 0 && bits.size() == BitBytes(x.size()));
-  SLIMGRAD_CHECK(scale.size() == BlockCount(x.size(), block));
   const auto encode = HWY_DYNAMIC_DISPATCH(ScaledSignBlocks);
   ForBlocks(backend, x.size(), block, [&](const Blocks& blocks) {
     encode(blocks, x.data(), residual, bits.data(), scale.data());
@@ -279,7 +273,6 @@ void EncodeScaledSign(const Backend& backend, In x, float* residual, std::size_t
 }  // namespace
 
 void SignPack(const Backend& backend, In x, std::span<std::uint8_t> bits) {
-  SLIMGRAD_CHECK(bits.size() == BitBytes(x.size()));
   const auto pack = HWY_DYNAMIC_DISPATCH(PackRange);
   ForElements(backend, x.size(), [&](std::size_t begin, std::size_t end) {
     pack(x.data() + begin, end - begin, bits.data() + begin / 8);
@@ -293,7 +286,6 @@ void OneBitEncode(const Backend& backend, In x, std::size_t block, std::span<std
 
 void OneBitEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
                           std::span<std::uint8_t> bits, Out positive, Out negative) {
-  SLIMGRAD_CHECK(residual.size() == x.size());
   EncodeOneBit(backend, x, residual.data(), block, bits, positive, negative);
 }
 
@@ -304,7 +296,6 @@ void ScaledSignEncode(const Backend& backend, In x, std::size_t block, std::span
 
 void ScaledSignEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
                               std::span<std::uint8_t> bits, Out scale) {
-  SLIMGRAD_CHECK(residual.size() == x.size());
   EncodeScaledSign(backend, x, residual.data(), block, bits, scale);
 }
 

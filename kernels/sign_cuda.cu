@@ -5,7 +5,6 @@
 #include <bit>
 #include <numeric>
 
-#include "core/check.h"
 #include "kernels/cuda_lane_sum.cuh"
 #include "kernels/cuda_sign.cuh"
 
@@ -134,7 +133,6 @@ __global__ void __launch_bounds__(kThreads, 8)
 template <bool kTwo, class Source>
 void Encode(const Backend& backend, const Source& source, std::size_t n, std::size_t block,
             std::span<std::uint8_t> bits, float* up, float* down) {
-  SLIMGRAD_CHECK(block > 0 && bits.size() == BitBytes(n));
   if (n == 0) return;
   block = std::min(block, n);
   const Tiles tiles(n, block);
@@ -144,25 +142,9 @@ void Encode(const Backend& backend, const Source& source, std::size_t n, std::si
          source, n, tiles, bits.data(), up, down);
 }
 
-template <class Source>
-void EncodeOneBit(const Backend& backend, const Source& source, std::size_t n, std::size_t block,
-                  std::span<std::uint8_t> bits, Out positive, Out negative) {
-  SLIMGRAD_CHECK(block > 0 && positive.size() == BlockCount(n, block) &&
-                 negative.size() == positive.size());
-  Encode<true>(backend, source, n, block, bits, positive.data(), negative.data());
-}
-
-template <class Source>
-void EncodeScaledSign(const Backend& backend, const Source& source, std::size_t n,
-                      std::size_t block, std::span<std::uint8_t> bits, Out scale) {
-  SLIMGRAD_CHECK(block > 0 && scale.size() == BlockCount(n, block));
-  Encode<false>(backend, source, n, block, bits, scale.data(), nullptr);
-}
-
 }  // namespace
 
 void SignPack(const Backend& backend, In x, std::span<std::uint8_t> bits) {
-  SLIMGRAD_CHECK(bits.size() == BitBytes(x.size()));
   if (x.empty()) return;
   const Plain source{x.data()};
   Launch(backend, "pack signs", BlocksFor(backend, x.size(), kSignTile), kThreads,
@@ -172,24 +154,24 @@ void SignPack(const Backend& backend, In x, std::span<std::uint8_t> bits) {
 
 void OneBitEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
                   Out positive, Out negative) {
-  EncodeOneBit(backend, Plain{x.data()}, x.size(), block, bits, positive, negative);
+  Encode<true>(backend, Plain{x.data()}, x.size(), block, bits, positive.data(), negative.data());
 }
 
 void OneBitEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
                           std::span<std::uint8_t> bits, Out positive, Out negative) {
-  SLIMGRAD_CHECK(residual.size() == x.size());
-  EncodeOneBit(backend, Fed{x.data(), residual.data()}, x.size(), block, bits, positive, negative);
+  Encode<true>(backend, Fed{x.data(), residual.data()}, x.size(), block, bits, positive.data(),
+               negative.data());
 }
 
 void ScaledSignEncode(const Backend& backend, In x, std::size_t block, std::span<std::uint8_t> bits,
                       Out scale) {
-  EncodeScaledSign(backend, Plain{x.data()}, x.size(), block, bits, scale);
+  Encode<false>(backend, Plain{x.data()}, x.size(), block, bits, scale.data(), nullptr);
 }
 
 void ScaledSignEncodeFeedback(const Backend& backend, In x, Out residual, std::size_t block,
                               std::span<std::uint8_t> bits, Out scale) {
-  SLIMGRAD_CHECK(residual.size() == x.size());
-  EncodeScaledSign(backend, Fed{x.data(), residual.data()}, x.size(), block, bits, scale);
+  Encode<false>(backend, Fed{x.data(), residual.data()}, x.size(), block, bits, scale.data(),
+                nullptr);
 }
 
 }  // namespace slimgrad::kernels::cuda

@@ -1,4 +1,3 @@
-#include "core/check.h"
 #include "kernels/cpu_bits.h"
 #include "kernels/sign_cpu.h"
 
@@ -117,41 +116,29 @@ auto ScaledSignLevels(In scale, float weight) {
   return [=](std::size_t b) { return Levels{weight * scale[b], weight * -scale[b]}; };
 }
 
-void CheckDecode(std::span<const std::uint8_t> bits, In levels, std::size_t block, Out y) {
-  SLIMGRAD_CHECK(block > 0 && bits.size() == BitBytes(y.size()));
-  SLIMGRAD_CHECK(levels.size() == BlockCount(y.size(), block));
-}
-
 }  // namespace
 
 void SignUnpack(const Backend& backend, std::span<const std::uint8_t> bits, Out y) {
-  SLIMGRAD_CHECK(bits.size() == BitBytes(y.size()));
   Decode(backend, bits, kTaskElements, y, [](std::size_t) { return Levels{1, -1}; });
 }
 
 void OneBitDecode(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
                   In negative, std::size_t block, float weight, Out y) {
-  CheckDecode(bits, positive, block, y);
-  CheckDecode(bits, negative, block, y);
   Decode(backend, bits, block, y, OneBitLevels(positive, negative, weight));
 }
 
 void OneBitDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
                      In negative, std::size_t block, float weight, Out y) {
-  CheckDecode(bits, positive, block, y);
-  CheckDecode(bits, negative, block, y);
   DecodeAdd(backend, bits, block, y, OneBitLevels(positive, negative, weight));
 }
 
 void ScaledSignDecode(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
                       std::size_t block, float weight, Out y) {
-  CheckDecode(bits, scale, block, y);
   Decode(backend, bits, block, y, ScaledSignLevels(scale, weight));
 }
 
 void ScaledSignDecodeAdd(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
                          std::size_t block, float weight, Out y) {
-  CheckDecode(bits, scale, block, y);
   DecodeAdd(backend, bits, block, y, ScaledSignLevels(scale, weight));
 }
 

@@ -1,6 +1,5 @@
 // Bytes an element, of what must be moved and of what is: SignUnpack and Decode 4.125, DecodeAdd
 // 8.125, and the levels. One pass each.
-#include "core/check.h"
 #include "kernels/cuda_sign.cuh"
 
 namespace slimgrad::kernels::cuda {
@@ -66,30 +65,21 @@ void DecodeAll(const Backend& backend, std::span<const std::uint8_t> bits, Level
       bits.data(), levels_at, BlockSize(block), y.data(), y.size());
 }
 
-void CheckDecode(std::span<const std::uint8_t> bits, In levels, std::size_t block, Out y) {
-  SLIMGRAD_CHECK(block > 0 && bits.size() == BitBytes(y.size()));
-  SLIMGRAD_CHECK(levels.size() == BlockCount(y.size(), block));
-}
-
 template <bool kAdd>
 void DecodeOneBit(const Backend& backend, std::span<const std::uint8_t> bits, In positive,
                   In negative, std::size_t block, float weight, Out y) {
-  CheckDecode(bits, positive, block, y);
-  CheckDecode(bits, negative, block, y);
   DecodeAll<kAdd>(backend, bits, OneBitLevels{positive.data(), negative.data(), weight}, block, y);
 }
 
 template <bool kAdd>
 void DecodeScaledSign(const Backend& backend, std::span<const std::uint8_t> bits, In scale,
                       std::size_t block, float weight, Out y) {
-  CheckDecode(bits, scale, block, y);
   DecodeAll<kAdd>(backend, bits, ScaledSignLevels{scale.data(), weight}, block, y);
 }
 
 }  // namespace
 
 void SignUnpack(const Backend& backend, std::span<const std::uint8_t> bits, Out y) {
-  SLIMGRAD_CHECK(bits.size() == BitBytes(y.size()));
   DecodeAll<false>(backend, bits, UnitLevels{}, kSignTile, y);
 }
 

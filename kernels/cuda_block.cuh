@@ -9,14 +9,6 @@
 
 namespace slimgrad::kernels::cuda {
 
-// CUDA's type for 64-bit atomics.
-using Wide = unsigned long long;  // NOLINT
-static_assert(sizeof(Wide) == sizeof(std::uint64_t));
-
-__device__ inline Wide* AsWide(std::uint64_t* number) { return reinterpret_cast<Wide*>(number); }
-
-__device__ inline unsigned Lane() { return threadIdx.x % kWarp; }
-__device__ inline unsigned WarpOfBlock() { return threadIdx.x / kWarp; }
 // The lanes before this one.
 __device__ inline std::uint32_t LanesBelow() { return (1U << Lane()) - 1; }
 

@@ -60,7 +60,7 @@ template <class T, class Member>
 __device__ T BlockLaneSum(std::size_t n, const Member& member) {
   __shared__ T sums[32];
   const std::size_t warps = blockDim.x / kWarp;
-  const std::size_t warp = threadIdx.x / kWarp;
+  const std::size_t warp = WarpOfBlock();
   T total = 0;
   for (std::size_t first = 0; first < n; first += warps * kSumBlock) {
     const std::size_t begin = first + warp * kSumBlock;
@@ -68,7 +68,7 @@ __device__ T BlockLaneSum(std::size_t n, const Member& member) {
       const T sum =
           WarpRunSum<T>(static_cast<std::uint32_t>(n - begin < kSumBlock ? n - begin : kSumBlock),
                         [&](std::uint32_t i) { return member(begin + i); });
-      if (threadIdx.x % kWarp == 0) sums[warp] = sum;
+      if (Lane() == 0) sums[warp] = sum;
     }
     __syncthreads();
     for (std::size_t w = 0; w < warps && first + w * kSumBlock < n; ++w) total += sums[w];

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/backend.h"
+#include "kernels/blocks.h"
 #include "kernels/cuda_device.h"
 #include "kernels/cuda_stream.h"
 
@@ -28,9 +29,8 @@ inline cudaStream_t StreamOf(const Backend& backend) {
 // Blocks for `items`, each block taking `per_block` at a time and striding over the grid: enough to
 // fill the device several times over, at least one.
 inline unsigned BlocksFor(const Backend& backend, std::size_t items, std::size_t per_block) {
-  const std::size_t wanted = items / per_block + (items % per_block != 0);
   const auto most = static_cast<std::size_t>(backend.cuda->multiprocessors()) * 16;
-  return static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, most));
+  return static_cast<unsigned>(std::clamp<std::size_t>(BlockCount(items, per_block), 1, most));
 }
 
 // Puts kernel(guard, arguments...) on the backend's stream; what goes wrong, CudaStream::Wait says.
@@ -61,12 +61,21 @@ __device__ inline std::size_t FirstItem() {
 }
 __device__ inline std::size_t ItemStride() { return std::size_t{gridDim.x} * blockDim.x; }
 
+// Where it is in its block.
+__device__ inline unsigned Lane() { return threadIdx.x % kWarp; }
+__device__ inline unsigned WarpOfBlock() { return threadIdx.x / kWarp; }
+
+// CUDA's type for 64-bit atomics.
+using Wide = unsigned long long;  // NOLINT
+static_assert(sizeof(Wide) == sizeof(std::uint64_t));
+
+__device__ inline Wide* AsWide(std::uint64_t* number) { return reinterpret_cast<Wide*>(number); }
+
 // Adds the counts of a block's threads to *total, if there is one. Whole blocks call it. Integers:
 // the order of the additions changes nothing.
 __device__ inline void AddCounts(std::uint32_t count, std::uint64_t* total) {
   const std::uint32_t sum = __reduce_add_sync(~0U, count);
-  if (total != nullptr && sum > 0 && threadIdx.x % kWarp == 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(total), sum);  // NOLINT: CUDA's type
+  if (total != nullptr && sum > 0 && Lane() == 0) atomicAdd(AsWide(total), Wide{sum});
 }
 
 }  // namespace slimgrad::kernels::cuda

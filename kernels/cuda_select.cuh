@@ -259,10 +259,10 @@ class WarpPlace {
   std::uint32_t totals_;
 };
 
-inline std::size_t TilesOf(std::size_t n) { return n / kSelectTile + (n % kSelectTile != 0); }
+constexpr std::size_t TilesOf(std::size_t n) { return BlockCount(n, kSelectTile); }
 
 // Words of the looks back over a tensor's tiles, which are 0 at first.
-inline std::size_t WordsFor(std::size_t n) { return 1 + 2 * TilesOf(n); }
+constexpr std::size_t WordsFor(std::size_t n) { return 1 + 2 * TilesOf(n); }
 
 // Ranks in the sample, from 1, between which that of the k-th element likely is; `lower` may be
 // beyond the sample, `upper` 0.

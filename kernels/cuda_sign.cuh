@@ -136,7 +136,7 @@ __device__ void PutByte(std::uint32_t mine, std::uint32_t i, std::uint32_t n, st
   if constexpr (kWidth == 4)
     byte = mine | __shfl_down_sync(~0U, mine, 1) << kWidth;
   else
-    byte = __ballot_sync(~0U, mine != 0) >> (threadIdx.x % kWarp);
+    byte = __ballot_sync(~0U, mine != 0) >> Lane();
   if (i < n && i % 8 == 0) bits[i / 8] = static_cast<std::uint8_t>(byte);
 }
 

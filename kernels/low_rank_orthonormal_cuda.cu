@@ -35,14 +35,14 @@ __device__ void ForRows(const Basis& basis, const Body& body) {
 // parts[k] = LaneSum of the products of v and column first + k, for k < count.
 __device__ void Dots(const Basis& basis, const float* columns, unsigned count, const float* v,
                      double* parts) {
-  for (std::size_t at = threadIdx.x / kWarp; at < count * basis.runs; at += blockDim.x / kWarp) {
+  for (std::size_t at = WarpOfBlock(); at < count * basis.runs; at += blockDim.x / kWarp) {
     const std::size_t begin = at % basis.runs * kSumBlock;
     const float* const a = columns + at / basis.runs * basis.rows + begin;
     const float* const b = v + begin;
     const auto n = static_cast<std::uint32_t>(min(basis.rows - begin, kSumBlock));
     const double sum = WarpRunSum<double>(
         n, [&](std::uint32_t i) { return static_cast<double>(a[i]) * static_cast<double>(b[i]); });
-    if (threadIdx.x % kWarp == 0) basis.sums[at] = sum;
+    if (Lane() == 0) basis.sums[at] = sum;
   }
   __syncthreads();
   for (unsigned k = threadIdx.x; k < count; k += blockDim.x) {

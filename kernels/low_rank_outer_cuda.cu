@@ -34,10 +34,9 @@ constexpr std::size_t kTileRows = 32;  // a bit each in a word
 template <bool kPacked>
 struct Columns {
   __device__ Columns(const OuterCall& call, std::size_t tile) {
-    const unsigned lane = threadIdx.x % kWarp;
-    first = tile * kColumns + (kPacked ? 4 * lane : lane);
+    first = tile * kColumns + (kPacked ? 4 * Lane() : Lane());
     const std::size_t left = first < call.cols ? call.cols - first : 0;
-    count = static_cast<int>(min(kPacked ? left : (left + kWarp - 1) / kWarp, std::size_t{4}));
+    count = static_cast<int>(min(kPacked ? left : BlockCount(left, kWarp), std::size_t{4}));
   }
   __device__ std::size_t At(int k) const { return first + (kPacked ? k : k * kWarp); }
 

@@ -75,7 +75,6 @@ template <int kRank, bool kFeedback>
 __device__ void SumPart(const RightCall& call, const Part& part) {
   constexpr int kCount = kRows<kRank>;
   const auto rows = static_cast<int>(min(call.rows - part.row, std::size_t{kCount}));
-  const unsigned lane = threadIdx.x % kWarp;
   float lanes[2][kCount][kRank] = {};
   const auto add = [&](int half, std::uint32_t i) {
     float entry[kCount], q[kRank];
@@ -92,7 +91,7 @@ __device__ void SumPart(const RightCall& call, const Part& part) {
   for (int k = 0; k < kCount; ++k) {
     for (int r = 0; r < kRank; ++r) {
       const float sum = JoinGroup(kWarp, lanes[0][k][r], lanes[1][k][r]);
-      if (lane == 0 && k < rows && part.first + r < call.rank)
+      if (Lane() == 0 && k < rows && part.first + r < call.rank)
         sums[(part.row + k) * call.rank + part.first + r] = sum;
     }
   }
@@ -136,16 +135,15 @@ __device__ float WideEntry(const RightCall& call, std::size_t entry) {
 __global__ void __launch_bounds__(kThreads) EntriesKernel(Guard guard, RightCall call, float* p) {
   if (guard.Closed()) return;
   const std::size_t size = call.rows * call.rank;
-  const unsigned lane = threadIdx.x % kWarp;
-  for (std::size_t first = FirstItem() - lane; first < size; first += ItemStride()) {
-    const std::size_t e = first + lane;
+  for (std::size_t first = FirstItem() - Lane(); first < size; first += ItemStride()) {
+    const std::size_t e = first + Lane();
     float sum = 0;
     for (std::size_t run = 0; run < call.runs && e < size; ++run) sum += call.sums[run * size + e];
     unsigned again = __ballot_sync(~0U, !IsFinite(sum));
     for (; again != 0; again &= again - 1) {
       const unsigned which = __ffs(static_cast<int>(again)) - 1;
       const float wide = WideEntry(call, first + which);
-      if (lane == which) sum = wide;
+      if (Lane() == which) sum = wide;
     }
     if (e < size) p[e] = sum;
   }

@@ -150,8 +150,7 @@ Status Scatter(const Backend& backend, std::span<const std::uint32_t> indices, I
   const Verdicts verdicts = CheckEntries(backend, entries, y.size());
   const unsigned blocks = std::min(BlocksFor(backend, y.size(), kTile),
                                    8 * static_cast<unsigned>(backend.cuda->multiprocessors()));
-  const std::size_t per_block = std::size_t{blocks} * kTile;
-  const std::size_t tiles = y.size() / per_block + (y.size() % per_block != 0);
+  const std::size_t tiles = BlockCount(y.size(), std::size_t{blocks} * kTile);
   Launch(backend, "writing at indices", blocks, kThreads,
          Aligned(y.data()) ? ScatterKernel<true> : ScatterKernel<false>, entries, weight, verdicts,
          backend.cuda->faults(), y.data(), y.size(), tiles);

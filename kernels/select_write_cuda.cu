@@ -69,7 +69,7 @@ __device__ Counts Halves(std::uint32_t counts) { return {counts & 0xFFFFU, count
 template <bool kPacked>
 __device__ void WriteTiles(const float* x, std::size_t n, const Cut& cut, std::uint64_t* words_of,
                            const Selected& selected, std::uint64_t* found) {
-  const std::size_t tiles = n / kSelectTile + (n % kSelectTile != 0);
+  const std::size_t tiles = TilesOf(n);
   Words words(words_of, tiles);
   for (std::size_t t; (t = TakeTicket(words.next)) < tiles;) {
     const std::size_t begin = t * kSelectTile;
@@ -129,7 +129,7 @@ __device__ void WriteList(const List& list, uint2 tile, const Cut& cut, Counts b
 __device__ void WriteLists(const List& list, std::size_t tiles, const Cut& cut,
                            std::uint64_t* words_of, const Selected& selected) {
   __shared__ Counts counts[kGroup];
-  const std::size_t groups = tiles / kGroup + (tiles % kGroup != 0);
+  const std::size_t groups = BlockCount(tiles, kGroup);
   Words words(words_of, tiles);
   for (std::size_t g; (g = TakeTicket(words.next)) < groups;) {
     const auto tile_of = [&](unsigned i) {
@@ -161,7 +161,7 @@ __global__ void WriteSelectedKernel(Guard guard, const float* x, std::size_t n, 
   if (guard.Closed()) return;
   const Cut cut = search->cut;
   if (search->in_list != 0 && list.indices != nullptr) {
-    WriteLists(list, n / kSelectTile + (n % kSelectTile != 0), cut, words, selected);
+    WriteLists(list, TilesOf(n), cut, words, selected);
   } else {
     WriteTiles<kPacked>(x, n, cut, words, selected, nullptr);
   }

@@ -39,9 +39,8 @@ __device__ void SumBlocks(const Tiles& tiles, const float* p, std::uint32_t coun
   const std::uint32_t blocks = (count + size - 1) / size;
   const std::uint32_t groups = kThreads / tiles.group;
   // A warp's groups go on together, if only to shuffle.
-  for (std::uint32_t first = threadIdx.x / kWarp * kWarp / tiles.group; first < blocks;
-       first += groups) {
-    const std::uint32_t b = first + threadIdx.x % kWarp / tiles.group;
+  for (std::uint32_t first = WarpOfBlock() * kWarp / tiles.group; first < blocks; first += groups) {
+    const std::uint32_t b = first + Lane() / tiles.group;
     const float* x = p + b * size;
     const std::uint32_t n = b < blocks ? min(size, count - b * size) : 0;
     float up[2] = {0, 0}, down[2] = {0, 0};

@@ -71,7 +71,7 @@ __device__ BlockSums AddRuns(const RunSums* sums, std::size_t runs) {
   constexpr std::uint32_t kNear = 1024;
   __shared__ float near[2][kNear];
   __shared__ float totals[2];
-  __shared__ unsigned long long count;  // NOLINT: CUDA's type
+  __shared__ Wide count;
   const bool adds = threadIdx.x == 0 || (kTwo && threadIdx.x == kWarp);
   const std::uint32_t which = threadIdx.x == 0 ? 0 : 1;
   if (threadIdx.x == 0) count = 0;
@@ -92,7 +92,7 @@ __device__ BlockSums AddRuns(const RunSums* sums, std::size_t runs) {
     __syncthreads();
   }
   if (adds) totals[which] = total;
-  if (kTwo && mine > 0) atomicAdd(&count, mine);
+  if (kTwo && mine > 0) atomicAdd(&count, Wide{mine});
   __syncthreads();
   return {totals[0], kTwo ? totals[1] : 0, count};
 }

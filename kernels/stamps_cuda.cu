@@ -18,8 +18,7 @@ __global__ void CheckKernel(Guard guard, Stamps stamps, const std::byte* frame,
   const Stamp& stamp = stamps.stamps[blockIdx.x];
   const bool differs =
       threadIdx.x < stamp.size && frame[stamp.offset + threadIdx.x] != stamp.bytes[threadIdx.x];
-  if (__syncthreads_or(differs) != 0 && threadIdx.x == 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(wrong), 1);  // NOLINT: CUDA's type
+  if (__syncthreads_or(differs) != 0 && threadIdx.x == 0) atomicAdd(AsWide(wrong), Wide{1});
 }
 
 constexpr unsigned kStampBytes = sizeof(Stamp::bytes);

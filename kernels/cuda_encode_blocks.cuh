@@ -5,14 +5,17 @@
 // ones, a first pass finds the scales, a slice of kTile elements at a time, and a second encodes.
 //
 // A form is a class with
-//   kBits, kFewestLanes   of a code; threads that share a small block
-//   kResident             blocks of threads that a multiprocessor should have room for, and one
-//   less
-//                         with error feedback: more spill registers
+//   kBits                 of a code
+//   kFewestLanes          threads that share a small block
+//   kResident             blocks of threads that a multiprocessor should have room for
+//   kResidentFed          the same with error feedback: of more, registers spill
 //   SmallScale(v, lanes)  the scale of values that `lanes` consecutive threads have, 8 each
 //   TileScale(tile)       that of a tile's values, to all its threads; it begins with a
 //                         __syncthreads(), and between its last reading of the tile, or of shared
 //                         memory of its own, and the next call's first writing there is one too
+//   FindScales<kFeedback, kWhole>(backend, call)
+//                         launches what finds those of blocks longer than a tile and, with error
+//                         feedback, makes the residual residual + x
 //   Round(call, v, at)    the codes of v, plus kMagic, of elements from `at` on
 #pragma once
 

@@ -48,12 +48,12 @@ __device__ inline std::uint32_t TopMagnitude(const Values& v) {
 // What the elements of a block share.
 class Scaling {
  public:
-  __device__ Scaling(float scale, float largest) : scale_(scale), largest_(largest) {
-    const bool tiny = scale < 0x1p-96F;
-    power_ = tiny ? 0x1p64F : 1.0F;
-    inverse_ = tiny ? 0x1p-64F : 1.0F;
-    unit_ = scale * power_ / largest;
-    factor_ = scale == 0 ? 0.0F : largest / (scale * power_);
+  __device__ Scaling(float scale, float largest) : scale_(scale) {
+    const bool tiny = scale < kTiny;  // by IsTiny it takes more registers
+    power_ = tiny ? kPower : 1.0F;
+    inverse_ = tiny ? kInversePower : 1.0F;
+    unit_ = Unit(scale, largest);
+    factor_ = Factor(scale, largest);
   }
 
   // x in codes, not rounded. A multiplication by 1 changes nothing.
@@ -69,10 +69,9 @@ class Scaling {
     if (decoded < -scale_) decoded = -scale_;
     return decoded;
   }
-  __device__ float largest() const { return largest_; }
 
  private:
-  float scale_, largest_, power_, inverse_, unit_, factor_;
+  float scale_, power_, inverse_, unit_, factor_;
 };
 
 // --- rounding

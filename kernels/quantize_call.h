@@ -49,8 +49,10 @@ namespace cuda {
 [[gnu::weak]] DecodeFunction DecodeInt8, DecodeInt4;
 }  // namespace cuda
 
-// Whether a block is scaled by a power of two, which brings it into comfortable range.
-constexpr bool IsTiny(float scale) { return scale < 0x1p-96F; }
+// A block whose scale is below kTiny is scaled by a power of two, which brings it into comfortable
+// range.
+inline constexpr float kTiny = 0x1p-96F;
+constexpr bool IsTiny(float scale) { return scale < kTiny; }
 inline constexpr float kPower = 0x1p64F;
 inline constexpr float kInversePower = 0x1p-64F;
 constexpr float Scaled(float scale) { return IsTiny(scale) ? scale * kPower : scale; }

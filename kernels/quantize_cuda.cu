@@ -2,6 +2,7 @@
 // Int8EncodeFeedback 13.02, Int8Decode 5.02, Int8DecodeAdd 9.02; of Int4 half a byte less. One pass
 // each. Blocks of more than 8192 elements are encoded in two: 9 and 21 bytes.
 #include "kernels/cuda_encode_blocks.cuh"
+#include "kernels/elementwise.h"
 
 namespace slimgrad::kernels::cuda {
 namespace {
@@ -18,11 +19,6 @@ __device__ std::uint32_t TileTop(const Tile& tile) {
   const unsigned first = (threadIdx.x - tile.thread) / kWarp;
   for (unsigned w = 0; w < tile.threads / kWarp; ++w) top = max(top, tops[first + w]);
   return top;
-}
-
-__global__ void ClearKernel(Guard guard, float* scales, std::size_t count) {
-  if (guard.Closed()) return;
-  for (std::size_t b = FirstItem(); b < count; b += ItemStride()) scales[b] = 0;
 }
 
 // Magnitudes are in the order of their bits, so that the largest may be found by whoever comes.
@@ -63,8 +59,7 @@ struct Integers {
 
   template <bool kFeedback, bool kWhole>
   static void FindScales(const Backend& backend, const EncodeCall& call) {
-    Launch(backend, "clear scales", BlocksFor(backend, call.blocks, kThreads), kThreads,
-           ClearKernel, call.scales, call.blocks);
+    cuda::Fill(backend, 0.0F, {call.scales, call.blocks});
     Launch(backend, "find scales", BlocksForSlices(backend, call), kThreads,
            TopsKernel<kFeedback, kWhole>, call);
   }

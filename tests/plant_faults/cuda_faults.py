@@ -32,6 +32,10 @@ CUDA_FAULTS = (
      "    sum += __shfl_down_sync(~0U, sum, width, group);",
      "  T sum = low + high;\n  for (unsigned width = 1; width < group; width *= 2)\n"
      "    sum += __shfl_down_sync(~0U, sum, width, group);", cuda("sign")),
+    ("kernels/quantize_cuda.cu", "a missing barrier after the warps' magnitudes",
+     "= top;\n  __syncthreads();", "= top;", cuda("quantize_reference")),
+    ("kernels/qsgd_cuda.cu", "only some threads of a tile form its norm again",
+     "if (__syncthreads_or(any)) wide =", "if (any) wide =", cuda("qsgd")),
     ("kernels/sums_cuda.cu", "adds the runs from the last to the first",
      "for (std::size_t run = 0; run < runs; ++run) total += sums[run];",
      "for (std::size_t run = runs; run-- > 0;) total += sums[run];", cuda("sums")),

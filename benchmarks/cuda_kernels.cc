@@ -9,7 +9,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -46,12 +46,19 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// Ends the program: a time beside an error means nothing.
+void Check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::cerr << "cuda_kernels: " << what << ": " << cudaGetErrorString(error) << "\n";
+  std::exit(1);
+}
+
 // Milliseconds of device time between two points of a stream.
 class Timer {
  public:
   explicit Timer(CudaStream& stream) : stream_(stream) {
-    cudaEventCreate(&begin_);
-    cudaEventCreate(&end_);
+    Check(cudaEventCreate(&begin_), "cudaEventCreate");
+    Check(cudaEventCreate(&end_), "cudaEventCreate");
   }
   ~Timer() {
     cudaEventDestroy(begin_);
@@ -62,12 +69,12 @@ class Timer {
 
   double Of(const std::function<void()>& run, int times) {
     const auto handle = static_cast<cudaStream_t>(stream_.handle());
-    cudaEventRecord(begin_, handle);
+    Check(cudaEventRecord(begin_, handle), "cudaEventRecord");
     for (int i = 0; i < times; ++i) run();
-    cudaEventRecord(end_, handle);
-    cudaEventSynchronize(end_);
+    Check(cudaEventRecord(end_, handle), "cudaEventRecord");
+    Check(cudaEventSynchronize(end_), "cudaEventSynchronize");
     float ms = 0;
-    cudaEventElapsedTime(&ms, begin_, end_);
+    Check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
     return static_cast<double>(ms) / times;
   }
 
@@ -84,8 +91,9 @@ class DeviceCopy {
         from_(std::max<std::size_t>(16, bytes / 2), stream.memory()),
         to_(from_.size(), stream.memory()) {}
   void Run() {
-    cudaMemcpyAsync(to_.data(), from_.data(), from_.size(), cudaMemcpyDeviceToDevice,
-                    static_cast<cudaStream_t>(stream_.handle()));
+    Check(cudaMemcpyAsync(to_.data(), from_.data(), from_.size(), cudaMemcpyDeviceToDevice,
+                          static_cast<cudaStream_t>(stream_.handle())),
+          "cudaMemcpyAsync");
   }
 
  private:
@@ -177,7 +185,7 @@ int Main(const Options& options) {
   const std::size_t smallest = *std::ranges::min_element(options.elements);
   const int wrong = CheckAll(**stream, operations, std::min(smallest, std::size_t{1} << 20));
   cudaDeviceProp device = {};
-  cudaGetDeviceProperties(&device, 0);
+  Check(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
   std::vector<Row> rows;
   for (const std::size_t n : options.elements)
     for (const CudaOperation& operation : operations)

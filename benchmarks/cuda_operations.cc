@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <utility>
 
 #include "kernels/blocks.h"
 #include "kernels/combine.h"
@@ -124,8 +125,9 @@ std::size_t KeptOf(std::size_t n, double density) {
 }
 
 void AddSelections(std::vector<CudaOperation>& all) {
-  for (const double density : {0.001, 0.01, 0.1}) {
-    const std::string suffix = "/density:" + std::to_string(density).substr(0, 5);
+  // The names are those of tools/gpu_check_torch.py.
+  for (const auto& [text, density] : {std::pair("0.001", 0.001), {"0.01", 0.01}, {"0.1", 0.1}}) {
+    const std::string suffix = std::string("/density:") + text;
     const auto sizes = [density](std::size_t n) {
       return Sizes{.x = n, .residual = n, .y = n, .chosen = KeptOf(n, density)};
     };

@@ -13,6 +13,7 @@ import sys
 import torch
 
 _ROUNDS = 9
+_LEVEL_BLOCK = 4096  # elements that share their levels
 
 
 def _top_k(x, density):
@@ -20,11 +21,21 @@ def _top_k(x, density):
     return x[indices], values
 
 
+def _pack(positive):
+    places = torch.arange(8, device=positive.device, dtype=torch.uint8)
+    return (positive.view(-1, 8).to(torch.uint8) << places).sum(dim=1, dtype=torch.uint8)
+
+
 def _one_bit(x, residual):
-    corrected = x + residual
+    """Bits, the means of each block's elements >= 0 and < 0, and what they leave."""
+    corrected = (x + residual).view(-1, _LEVEL_BLOCK)
     positive = corrected >= 0
-    level = corrected.abs().mean()
-    return positive, corrected - torch.where(positive, level, -level)
+    count = positive.sum(dim=1, keepdim=True)
+    above = corrected.clamp(min=0).sum(dim=1, keepdim=True) / count.clamp(min=1)
+    others = (_LEVEL_BLOCK - count).clamp(min=1)
+    below = corrected.clamp(max=0).sum(dim=1, keepdim=True) / others
+    rest = corrected - torch.where(positive, above, below)
+    return _pack(positive), above, below, rest.view(-1)
 
 
 def _int8(x):
@@ -61,7 +72,8 @@ def main(arguments):
     if len(arguments) != 2:
         sys.exit(__doc__)
     rows = []
-    for n in [int(text) // 256 * 256 for text in arguments[0].split(",")]:
+    for text in arguments[0].split(","):
+        n = max(1, int(text) // _LEVEL_BLOCK) * _LEVEL_BLOCK
         x = torch.randn(n, device="cuda") * 1e-3
         residual = torch.zeros_like(x)
         for name, operation in _OPERATIONS.items():

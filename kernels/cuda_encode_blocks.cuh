@@ -8,7 +8,7 @@
 //   kBits                 of a code
 //   kFewestLanes          threads that share a small block
 //   kResident             blocks of threads that a multiprocessor should have room for
-//   kResidentFed          the same with error feedback: of more, registers spill
+//   kResidentFed          the same with error feedback: for more, registers would spill
 //   SmallScale(v, lanes)  the scale of values that `lanes` consecutive threads have, 8 each
 //   TileScale(tile)       that of a tile's values, to all its threads; it begins with a
 //                         __syncthreads(), and between its last reading of the tile, or of shared

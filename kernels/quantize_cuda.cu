@@ -37,7 +37,7 @@ template <int kCodeBits>
 struct Integers {
   static constexpr int kBits = kCodeBits;
   static constexpr unsigned kFewestLanes = 1;
-  static constexpr int kResident = 6, kResidentFed = 5;
+  static constexpr int kResident = 6, kResidentFed = 4;
 
   static __device__ float SmallScale(const Values& v, unsigned lanes) {
     std::uint32_t top = TopMagnitude(v);

@@ -29,7 +29,7 @@ def ptxrun_test(name, newer_ptx = False):
         testonly = True,
         srcs = [name + ".cu"],
         copts = ["-gencode", "arch=compute_90,code=compute_90"] if newer_ptx else [],
-        stub_srcs = ["no_cuda.cc"],
+        without_cuda = ["no_cuda.cc"],
         deps = [
             ":device",
             "@googletest_src//:gtest",

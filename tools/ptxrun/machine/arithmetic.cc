@@ -72,46 +72,10 @@ u64 Shifted(Op op, Type type, u64 a, u64 b) {
   return op == Op::kShl ? ZeroExtend(a << count, type) : ZeroExtend(a, type) >> count;
 }
 
-template <class T>
-bool IsOrdered(Compare compare, T x, T y) {
-  switch (compare) {
-    case Compare::kEq: return x == y;
-    case Compare::kNe: return x != y;
-    case Compare::kLt: return x < y;
-    case Compare::kLe: return x <= y;
-    case Compare::kGt: return x > y;
-    case Compare::kGe: return x >= y;
-    default: return false;
-  }
-}
-
-bool IsIntegerTrue(Compare compare, Type type, u64 a, u64 b) {
-  const u64 x = ZeroExtend(a, type), y = ZeroExtend(b, type);
-  switch (compare) {
-    case Compare::kLo: return x < y;
-    case Compare::kLs: return x <= y;
-    case Compare::kHi: return x > y;
-    case Compare::kHs: return x >= y;
-    default: break;
-  }
-  if (IsSigned(type)) return IsOrdered(compare, SignExtend(a, type), SignExtend(b, type));
-  return IsOrdered(compare, x, y);
-}
-
-bool IsFloatTrue(Compare compare, double x, double y) {
-  const bool unordered = std::isnan(x) || std::isnan(y);
-  switch (compare) {
-    case Compare::kNe: return !unordered && x != y;
-    case Compare::kEqu: return unordered || x == y;
-    case Compare::kNeu: return unordered || x != y;
-    case Compare::kLtu: return unordered || x < y;
-    case Compare::kLeu: return unordered || x <= y;
-    case Compare::kGtu: return unordered || x > y;
-    case Compare::kGeu: return unordered || x >= y;
-    case Compare::kNum: return !unordered;
-    case Compare::kNan: return unordered;
-    default: return IsOrdered(compare, x, y);
-  }
+bool HoldsInteger(Compare compare, Type type, u64 a, u64 b) {
+  if (IsSigned(type) && !IsUnsigned(compare))
+    return Holds(compare, SignExtend(a, type), SignExtend(b, type));
+  return Holds(compare, ZeroExtend(a, type), ZeroExtend(b, type));
 }
 
 }  // namespace
@@ -150,16 +114,16 @@ u64 Arithmetic(const Instruction& i, Op op, Type type, u64 a, u64 b, u64 c) {
 }
 
 bool IsTrue(Compare compare, Type type, u64 a, u64 b, bool ftz) {
-  if (!IsFloat(type)) return IsIntegerTrue(compare, type, a, b);
+  if (!IsFloat(type)) return HoldsInteger(compare, type, a, b);
   switch (type) {
-    case Type::kF64: return IsFloatTrue(compare, DoubleOf(a), DoubleOf(b));
+    case Type::kF64: return HoldsFloat(compare, DoubleOf(a), DoubleOf(b));
     case Type::kF16:
-      return IsFloatTrue(compare, FromHalf(static_cast<u16>(a)), FromHalf(static_cast<u16>(b)));
+      return HoldsFloat(compare, FromHalf(static_cast<u16>(a)), FromHalf(static_cast<u16>(b)));
     case Type::kBf16:
-      return IsFloatTrue(compare, FromBf16(static_cast<u16>(a)), FromBf16(static_cast<u16>(b)));
+      return HoldsFloat(compare, FromBf16(static_cast<u16>(a)), FromBf16(static_cast<u16>(b)));
     case Type::kF32:
-      if (ftz) return IsFloatTrue(compare, FlushSubnormal(FloatOf(a)), FlushSubnormal(FloatOf(b)));
-      return IsFloatTrue(compare, FloatOf(a), FloatOf(b));
+      if (ftz) return HoldsFloat(compare, FlushSubnormal(FloatOf(a)), FlushSubnormal(FloatOf(b)));
+      return HoldsFloat(compare, FloatOf(a), FloatOf(b));
     default: throw Error("packed comparison");
   }
 }

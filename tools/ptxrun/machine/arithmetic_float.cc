@@ -10,21 +10,6 @@
 namespace ptx {
 namespace {
 
-// A NaN loses, and -0 is less than 0.
-template <class F>
-F Minimum(F a, F b) {
-  if (std::isnan(a)) return b;
-  if (std::isnan(b)) return a;
-  return a < b || (a == b && std::signbit(a)) ? a : b;
-}
-
-template <class F>
-F Maximum(F a, F b) {
-  if (std::isnan(a)) return b;
-  if (std::isnan(b)) return a;
-  return a > b || (a == b && !std::signbit(a)) ? a : b;
-}
-
 template <class F>
 F Transcendental(Op op, F a) {
   switch (op) {

@@ -57,7 +57,7 @@ struct Lane {
   u64 OtherValue(const Operand& operand) const;
 };
 
-// Never null: what is not implemented has a handler that says so.
+// Never null: what is unsupported has a handler that says so.
 Handler HandlerOf(Op op);
 
 // The groups; null if the operation belongs to another.

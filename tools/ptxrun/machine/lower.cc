@@ -67,7 +67,7 @@ Fast OfMinMax(const Instruction& i, const Shape& shape) {
 
 Fast OfComparison(const Instruction& i, const Shape& shape) {
   if (i.combine != Combine::kNone || i.two_results) return Fast::kHandler;
-  const bool is_signed = shape.is_signed && (i.compare < Compare::kLo || i.compare > Compare::kHs);
+  const bool is_signed = shape.is_signed && !IsUnsigned(i.compare);
   if (shape.word) return is_signed ? Fast::kSetpS32 : Fast::kSetpU32;
   if (shape.long_word) return is_signed ? Fast::kSetpS64 : Fast::kSetpU64;
   return i.type == Type::kF32 && !i.ftz ? Fast::kSetpF32 : Fast::kHandler;

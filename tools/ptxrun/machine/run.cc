@@ -10,52 +10,6 @@
 namespace ptx {
 namespace {
 
-template <class T>
-bool Holds(u8 compare, T x, T y) {
-  switch (static_cast<Compare>(compare)) {
-    case Compare::kEq: return x == y;
-    case Compare::kNe: return x != y;
-    case Compare::kLt:
-    case Compare::kLo: return x < y;
-    case Compare::kLe:
-    case Compare::kLs: return x <= y;
-    case Compare::kGt:
-    case Compare::kHi: return x > y;
-    default: return x >= y;
-  }
-}
-
-bool HoldsFloat(u8 compare, float x, float y) {
-  switch (static_cast<Compare>(compare)) {
-    case Compare::kEq: return x == y;
-    case Compare::kNe: return x < y || x > y;
-    case Compare::kLt: return x < y;
-    case Compare::kLe: return x <= y;
-    case Compare::kGt: return x > y;
-    case Compare::kGe: return x >= y;
-    case Compare::kNeu: return x != y;
-    case Compare::kEqu: return !(x < y || x > y);
-    case Compare::kLtu: return !(x >= y);
-    case Compare::kLeu: return !(x > y);
-    case Compare::kGtu: return !(x <= y);
-    case Compare::kGeu: return !(x < y);
-    case Compare::kNum: return x == x && y == y;
-    default: return x != x || y != y;
-  }
-}
-
-float MinimumOf(float x, float y) {
-  if (x != x) return y;
-  if (y != y) return x;
-  return x < y || (x == y && std::signbit(x)) ? x : y;
-}
-
-float MaximumOf(float x, float y) {
-  if (x != x) return y;
-  if (y != y) return x;
-  return x > y || (x == y && !std::signbit(x)) ? x : y;
-}
-
 u64 LoadBytes(const u8* from, unsigned bytes, bool extend) {
   u64 value = 0;
   switch (bytes) {
@@ -96,6 +50,8 @@ u64 ConvertInteger(u64 value, const FastInstruction& f) {
   value <<= to;
   return (f.extend & 2) != 0 ? static_cast<u64>(static_cast<i64>(value) >> to) : value >> to;
 }
+
+Compare CompareOf(const FastInstruction& f) { return static_cast<Compare>(f.n); }
 
 u64 CanonicalBits(float value) { return value == value ? BitsOf(value) : kNanF32; }
 
@@ -191,17 +147,17 @@ void Machine::RunThread(Thread& thread, int budget) {  // NOLINT(readability-fun
         PTX_OP(kSubF32, CanonicalBits(FA - FB))
         PTX_OP(kMulF32, CanonicalBits(FA * FB))
         PTX_OP(kFmaF32, CanonicalBits(std::fma(FA, FB, FC)))
-        PTX_OP(kMinF32, CanonicalBits(MinimumOf(FA, FB)))
-        PTX_OP(kMaxF32, CanonicalBits(MaximumOf(FA, FB)))
+        PTX_OP(kMinF32, CanonicalBits(Minimum(FA, FB)))
+        PTX_OP(kMaxF32, CanonicalBits(Maximum(FA, FB)))
         PTX_OP(kAddF64, BitsOf(DA + DB))
         PTX_OP(kSubF64, BitsOf(DA - DB))
         PTX_OP(kMulF64, BitsOf(DA * DB))
         PTX_OP(kFmaF64, BitsOf(std::fma(DA, DB, DC)))
-        PTX_OP(kSetpS32, Holds(f.n, SA32, SB32))
-        PTX_OP(kSetpU32, Holds(f.n, A32, B32))
-        PTX_OP(kSetpS64, Holds(f.n, SA64, SB64))
-        PTX_OP(kSetpU64, Holds(f.n, A64, B64))
-        PTX_OP(kSetpF32, HoldsFloat(f.n, FA, FB))
+        PTX_OP(kSetpS32, Holds(CompareOf(f), SA32, SB32))
+        PTX_OP(kSetpU32, Holds(CompareOf(f), A32, B32))
+        PTX_OP(kSetpS64, Holds(CompareOf(f), SA64, SB64))
+        PTX_OP(kSetpU64, Holds(CompareOf(f), A64, B64))
+        PTX_OP(kSetpF32, HoldsFloat(CompareOf(f), FA, FB))
         PTX_OP(kCvtInteger, ConvertInteger(A64, f))
         PTX_OP(kPrmt, PermuteBytes(B64 << 32 | A32, C32))
         PTX_OP(kLdParam, LoadBytes(frame->params + f.imm, f.n, f.extend != 0))

@@ -39,6 +39,56 @@ inline float FlushSubnormal(float x) {
   return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x;
 }
 
+// A NaN loses, and -0 is less than 0.
+template <class F>
+F Minimum(F x, F y) {
+  if (std::isnan(x)) return y;
+  if (std::isnan(y)) return x;
+  return x < y || (x == y && std::signbit(x)) ? x : y;
+}
+template <class F>
+F Maximum(F x, F y) {
+  if (std::isnan(x)) return y;
+  if (std::isnan(y)) return x;
+  return x > y || (x == y && !std::signbit(x)) ? x : y;
+}
+
+// Comparisons of integers and of floats. `inline` makes the compiler put them into the loop of
+// run.cc, where a call would cost. Of integers, T has the signedness of type and comparison.
+template <class T>
+inline bool Holds(Compare compare, T x, T y) {
+  switch (compare) {
+    case Compare::kEq: return x == y;
+    case Compare::kNe: return x != y;
+    case Compare::kLt:
+    case Compare::kLo: return x < y;
+    case Compare::kLe:
+    case Compare::kLs: return x <= y;
+    case Compare::kGt:
+    case Compare::kHi: return x > y;
+    default: return x >= y;
+  }
+}
+template <class F>
+inline bool HoldsFloat(Compare compare, F x, F y) {
+  switch (compare) {
+    case Compare::kEq: return x == y;
+    case Compare::kNe: return x < y || x > y;
+    case Compare::kLt: return x < y;
+    case Compare::kLe: return x <= y;
+    case Compare::kGt: return x > y;
+    case Compare::kGe: return x >= y;
+    case Compare::kNeu: return x != y;
+    case Compare::kEqu: return !(x < y || x > y);
+    case Compare::kLtu: return !(x >= y);
+    case Compare::kLeu: return !(x > y);
+    case Compare::kGtu: return !(x <= y);
+    case Compare::kGeu: return !(x < y);
+    case Compare::kNum: return !std::isnan(x) && !std::isnan(y);
+    default: return std::isnan(x) || std::isnan(y);
+  }
+}
+
 inline double ToInteger(double x, Rounding rounding) {
   switch (rounding) {
     case Rounding::kZero: return std::trunc(x);

@@ -1,4 +1,4 @@
-// Names to instructions: first every modifier is read, then what is not implemented is refused.
+// Names to instructions: first every modifier is read, then what is unsupported is refused.
 #include "tools/ptxrun/ptx/decode.h"
 
 #include <cctype>

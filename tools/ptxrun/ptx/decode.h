@@ -7,7 +7,7 @@
 
 namespace ptx {
 
-// Fills everything but the operands. A name with any part that is not implemented becomes
+// Fills everything but the operands. A name with any part that is unsupported becomes
 // Op::kUnsupported: a kernel that reaches it stops, since a wrong result would be worse.
 void Decode(const std::string& opcode, Instruction& i);
 

@@ -163,8 +163,7 @@ enum class Op : u8 {
   kElect,
   // atomics
   kAtom,
-  kRed,
-  kCount
+  kRed
 };
 
 enum class Compare : u8 {
@@ -189,6 +188,10 @@ enum class Compare : u8 {
   kNum,
   kNan
 };
+
+constexpr bool IsUnsigned(Compare compare) {
+  return compare >= Compare::kLo && compare <= Compare::kHs;
+}
 
 // kInteger is .rni: to an integer, to nearest even.
 enum class Rounding : u8 { kNearest, kZero, kDown, kUp, kInteger, kAway };

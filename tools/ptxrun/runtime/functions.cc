@@ -8,17 +8,13 @@
 #include "tools/ptxrun/runtime/process.h"
 
 using ptxrun::FindKernel;
+using ptxrun::FitsOptIn;
 using ptxrun::Record;
 
 namespace {
 
-// PTX has none yet; a plausible number for those who divide by it.
+// PTX has no number of them; a plausible one for those who divide by it.
 constexpr int kRegistersAThread = 32;
-
-bool FitsShared(const ptx::Function& kernel, std::size_t dynamic_bytes) {
-  return kernel.static_shared_bytes + dynamic_bytes <=
-         static_cast<std::size_t>(ptxrun::SharedBytesOptIn());
-}
 
 }  // namespace
 
@@ -42,7 +38,7 @@ cudaError_t cudaFuncSetAttribute(const void* stub, cudaFuncAttribute attribute, 
   ptx::Function* kernel = FindKernel(stub);
   if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-  if (value < 0 || !FitsShared(*kernel, static_cast<std::size_t>(value)))
+  if (value < 0 || !FitsOptIn(*kernel, static_cast<std::size_t>(value)))
     return Record(cudaErrorInvalidValue);
   kernel->max_dynamic_shared_bytes = value;
   return cudaSuccess;
@@ -71,7 +67,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
   if (kernel == nullptr) return Record(cudaErrorInvalidDeviceFunction);
   *blocks = 0;
   if (threads < 1) return Record(cudaErrorInvalidValue);
-  if (threads <= kernel->max_threads && FitsShared(*kernel, shared_bytes))
+  if (threads <= kernel->max_threads && FitsOptIn(*kernel, shared_bytes))
     *blocks = ptxrun::BlocksAMultiprocessor(static_cast<unsigned>(threads));
   return cudaSuccess;
 }

@@ -94,9 +94,7 @@ bool IsValidShape(dim3 grid, dim3 block) {
 
 bool FitsShared(const ptx::Function& kernel, std::size_t dynamic_bytes) {
   const auto most = static_cast<std::size_t>(DynamicSharedBytes(kernel));
-  if (dynamic_bytes <= most &&
-      kernel.static_shared_bytes + dynamic_bytes <= static_cast<std::size_t>(SharedBytesOptIn()))
-    return true;
+  if (dynamic_bytes <= most && FitsOptIn(kernel, dynamic_bytes)) return true;
   if (TheProcess().verbose)
     Complain(
         "%s: %zu bytes of dynamic shared memory refused (set "
@@ -124,6 +122,10 @@ ptx::Function* FindKernel(const void* stub) {
 std::int64_t DynamicSharedBytes(const ptx::Function& kernel) {
   const auto static_bytes = static_cast<std::int64_t>(kernel.static_shared_bytes);
   return std::max<std::int64_t>(kernel.max_dynamic_shared_bytes, kSharedBytes - static_bytes);
+}
+
+bool FitsOptIn(const ptx::Function& kernel, std::size_t dynamic_bytes) {
+  return kernel.static_shared_bytes + dynamic_bytes <= static_cast<std::size_t>(SharedBytesOptIn());
 }
 
 Work KernelWork(const cudaKernelNodeParams& parameters) {

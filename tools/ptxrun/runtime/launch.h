@@ -18,6 +18,9 @@ ptx::Function* FindKernel(const void* stub);
 // cudaFuncSetAttribute allowed more.
 std::int64_t DynamicSharedBytes(const ptx::Function& kernel);
 
+// Whether the device has so much shared memory for a block that asks for it.
+bool FitsOptIn(const ptx::Function& kernel, std::size_t dynamic_bytes);
+
 // What a kernel node does when its graph runs; empty for a kernel that is not known.
 Work KernelWork(const cudaKernelNodeParams& parameters);
 

@@ -37,10 +37,10 @@ def copy_sources(target):
             shutil.copy2(source, target / name)
 
 
-def run_tests(tree, targets, options):
+def run_tests(tree, targets, options, *flags):
     """Bazel's exit status, the targets that failed and the output."""
     command = ["bazel", f"--output_base={options.output_base}", "test", "-c", "opt", "--keep_going",
-               f"--jobs={options.jobs}", "--test_output=errors", *targets]
+               f"--jobs={options.jobs}", "--test_output=errors", *flags, *targets]
     done = subprocess.run(command, cwd=tree, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, check=False)
     failed = re.findall(r"^(//\S+)\s+(?:FAILED|TIMEOUT)", done.stdout, re.MULTILINE)
@@ -65,7 +65,8 @@ def try_fault(tree, fault, options):
     if faulty is None:
         return False, "NOT PLANTED: its text is not in the file exactly once"
     path.write_text(faulty)
-    status, failed, cases, output = run_tests(tree, fault.targets, options)
+    # The first target that notices is enough.
+    status, failed, cases, output = run_tests(tree, fault.targets, options, "--notest_keep_going")
     path.write_text(honest)
     if status == 3 and failed:
         # "Specs/Determinism.Name/top_k" is one test, whatever the spec.

@@ -1,6 +1,8 @@
 // What goes wrong on a GPU is a Status that names it, and what comes after works: on the device
 // where it can, and on the CPU always.
-#include "kernels/cuda_stream.h"
+#include "gtest/gtest.h"
+
+#ifdef SLIMGRAD_HAVE_CUDA
 
 #include <cuda_runtime.h>
 
@@ -9,10 +11,9 @@
 #include <new>
 #include <vector>
 
-#include "gtest/gtest.h"
-
 #include "core/buffer.h"
 #include "kernels/convert.h"
+#include "kernels/cuda_stream.h"
 #include "kernels/elementwise.h"
 #include "kernels/index_code.h"
 
@@ -145,3 +146,9 @@ TEST_F(CudaStreamTest, AnotherDeviceMayBeCurrent) {
 
 }  // namespace
 }  // namespace slimgrad
+
+#else
+
+TEST(CudaStreamTest, EveryCase) { GTEST_SKIP() << "built without a CUDA toolkit"; }
+
+#endif  // SLIMGRAD_HAVE_CUDA

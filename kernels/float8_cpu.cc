@@ -58,29 +58,33 @@ inline constexpr std::uint32_t kRebias = (127 - Format::kBias) << 23;
 HWY_INLINE VU SignOf(VF x) { return hn::And(hn::BitCast(kU32, x), hn::Set(kU32, 0x80000000U)); }
 
 struct RoundedLanes {
-  VU code;  // without the sign
+  VU code;  // in the lowest byte, without the sign; the others hold nothing of use
   VF magnitude;
 };
 
 // Rounds magnitudes that do not overflow. With m in [2^e, 2^(e+1)), or below the least normal
 // number's 2^e, the format's grid is the unit in the last place of 2^(e + kDropped): an addition of
-// that rounds, and what it leaves in the sum's fraction is how many steps of the grid m has.
+// that rounds, and what it leaves in the sum's fraction is how many steps of the grid m has. The
+// steps of a normal number count its leading 1, which is the first step of its exponent; so code =
+// steps + the exponent above the least, in steps. What the least stands for in the lowest byte is
+// taken off with the addition; it is even, so that ties stay ties to even.
 template <class Format>
 HWY_INLINE RoundedLanes Round(VU magnitude) {
   constexpr std::uint32_t kDrop = kDropped<Format>;
   constexpr std::uint32_t kLeastNormal = kRebias<Format> + (1U << 23);
+  constexpr std::uint32_t kLeast = 0x100 - (kLeastNormal >> kDrop) % 0x100;
+  static_assert(kLeast % 2 == 0);
   const VU exponent =
       hn::BitCast(kU32, hn::Max(hn::BitCast(kI32, hn::And(magnitude, hn::Set(kU32, kF32Infinity))),
                                 hn::Set(kI32, static_cast<std::int32_t>(kLeastNormal))));
-  const VU anchor = exponent + hn::Set(kU32, kDrop << 23);
-  const VF sum = hn::BitCast(kF32, magnitude) + hn::BitCast(kF32, anchor);
-  const VU steps = hn::BitCast(kU32, sum) - anchor;
-  // The steps of a normal number count its leading 1, which is the first step of its exponent.
-  const VU below = hn::ShiftRight<kDrop>(exponent) - hn::Set(kU32, kLeastNormal >> kDrop);
-  return {steps + below, sum - hn::BitCast(kF32, anchor)};
+  const VF anchor = hn::BitCast(kF32, exponent + hn::Set(kU32, (kDrop << 23) + kLeast));
+  const VF sum = hn::BitCast(kF32, magnitude) + anchor;
+  return {hn::BitCast(kU32, sum) + hn::ShiftRight<kDrop>(exponent), sum - anchor};
 }
 
-HWY_INLINE VU WithSign(VU code, VF x) { return hn::Or(code, hn::ShiftRight<24>(SignOf(x))); }
+HWY_INLINE VU WithSign(VU code, VF x) {
+  return hn::OrAnd(code, hn::ShiftRight<24>(hn::BitCast(kU32, x)), hn::Set(kU32, 0x80));
+}
 
 // Codes of any values. `largest` is the code of what overflows.
 template <class Format>
@@ -238,7 +242,7 @@ struct Float8Groups {
         const VF p = x[4 * quad + k];
         const RoundedLanes rounded = Round<Format>(Magnitude(p));
         code[k] = WithSign(rounded.code, p);
-        const VF value = hn::Or(rounded.magnitude, hn::BitCast(kF32, SignOf(p)));
+        const VF value = hn::CopySignToAbs(rounded.magnitude, p);
         hn::StoreU(p - value, kF32, residual + (4 * quad + k) * kLanes);
       });
       hn::StoreU(LowestBytes(code), kU8, out + quad * kLanes8);

@@ -9,6 +9,7 @@
 #include "kernels/combine.h"
 #include "kernels/convert.h"
 #include "kernels/elementwise.h"
+#include "kernels/float8.h"
 #include "kernels/low_rank.h"
 #include "kernels/qsgd.h"
 #include "kernels/quantize.h"
@@ -50,6 +51,22 @@ void AddConversions(std::vector<CudaOperation>& all) {
                  }});
   all.push_back({"f16_to_f32", 6, out, encode, [](const Backend& b, Scratch&, Arrays& a) {
                    k::F16ToF32(b, Halves(a), a.y.span());
+                 }});
+}
+
+void AddFloat8s(std::vector<CudaOperation>& all, k::Float8 format, const std::string& name) {
+  const auto sizes = [](std::size_t n) { return Sizes{.x = n, .residual = n, .y = n, .codes = n}; };
+  const CudaCall encode = [=](const Backend& b, Scratch&, Arrays& a) {
+    k::F32ToF8(b, format, a.x.span(), a.codes.span(), k::Overflow::kSaturate, a.count.data());
+  };
+  all.push_back({"f32_to_" + name, 5, sizes, {}, encode});
+  all.push_back(
+      {"f32_to_" + name + "_feedback", 13, sizes, {}, [=](const Backend& b, Scratch&, Arrays& a) {
+         k::F32ToF8Feedback(b, format, a.x.span(), a.residual.span(), a.codes.span(),
+                            k::Overflow::kSaturate, a.count.data());
+       }});
+  all.push_back({name + "_to_f32", 5, sizes, encode, [=](const Backend& b, Scratch&, Arrays& a) {
+                   k::F8ToF32(b, format, a.codes.span(), a.y.span());
                  }});
 }
 
@@ -243,6 +260,8 @@ Arrays::Arrays(const Sizes& sizes, Memory& memory)
 std::vector<CudaOperation> AllCudaOperations() {
   std::vector<CudaOperation> all;
   AddConversions(all);
+  AddFloat8s(all, k::Float8::kE4M3, "e4m3");
+  AddFloat8s(all, k::Float8::kE5M2, "e5m2");
   AddSigns(all);
   AddQuantizers(all);
   AddSelections(all);

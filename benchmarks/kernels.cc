@@ -103,6 +103,7 @@ const Operations& AllOperations() {
   static const Operations operations = [] {
     Operations all;
     AddConvert(all);
+    AddFloat8(all);
     AddSign(all);
     AddQuantize(all);
     AddSelect(all);

@@ -60,6 +60,7 @@ using Operations = std::vector<Operation>;
 void AddCeilings(Operations& operations);
 void AddConvert(Operations& operations);
 void AddElementwise(Operations& operations);
+void AddFloat8(Operations& operations);
 void AddLowRank(Operations& operations);
 void AddQuantize(Operations& operations);
 void AddSelect(Operations& operations);

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "kernels/convert.h"
+#include "kernels/cpu_convert.h"
 #include "kernels/cpu_half.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/cpu_saturate.h"
@@ -9,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "kernels/convert_cpu.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target.h.
+#include "kernels/convert-inl.h"
 #include "kernels/half-inl.h"
 #include "kernels/simd-inl.h"
 
@@ -45,28 +47,6 @@ HWY_INLINE std::uint32_t NarrowGroup(const float* HWY_RESTRICT in, std::uint32_t
   return 0;
 }
 
-template <class Format>
-std::uint32_t NarrowPart(const float* in, std::size_t count, std::uint32_t largest,
-                         std::uint16_t* out) {
-  const Padded<float> values(in, count);
-  Padded<std::uint16_t> codes;
-  const std::uint32_t overflowed = NarrowGroup<Format, false>(values.at, largest, codes.at);
-  codes.CopyTo(out, count);
-  return overflowed;
-}
-
-template <class Format, bool kStream>
-std::uint64_t NarrowRange(const float* in, std::size_t n, std::uint32_t largest,
-                          std::uint16_t* out) {
-  std::size_t i = kStream ? BeforeLine(out, n) : 0;
-  std::uint64_t overflowed = i > 0 ? NarrowPart<Format>(in, i, largest, out) : 0;
-  for (; n - i >= kGroup; i += kGroup)
-    overflowed += NarrowGroup<Format, kStream>(in + i, largest, out + i);
-  if (i < n) overflowed += NarrowPart<Format>(in + i, n - i, largest, out + i);
-  if (kStream) FlushStream();
-  return overflowed;
-}
-
 // residual = residual + x, then what its code leaves over.
 template <class Format>
 HWY_INLINE std::uint32_t FeedbackGroup(const float* HWY_RESTRICT in, std::uint32_t largest,
@@ -93,34 +73,6 @@ HWY_INLINE std::uint32_t FeedbackGroup(const float* HWY_RESTRICT in, std::uint32
     hn::StoreU(code, kU16, out + v * kLanes16);
   });
   return 0;
-}
-
-template <class Format>
-std::uint64_t FeedbackRange(const float* in, std::size_t n, std::uint32_t largest, float* residual,
-                            std::uint16_t* out) {
-  std::uint64_t overflowed = 0;
-  std::size_t i = 0;
-  for (; n - i >= kGroup; i += kGroup)
-    overflowed += FeedbackGroup<Format>(in + i, largest, residual + i, out + i);
-  if (i == n) return overflowed;
-  const Padded<float> values(in + i, n - i);
-  Padded<float> rest(residual + i, n - i);
-  Padded<std::uint16_t> codes;
-  overflowed += FeedbackGroup<Format>(values.at, largest, rest.at, codes.at);
-  rest.CopyTo(residual + i, n - i);
-  codes.CopyTo(out + i, n - i);
-  return overflowed;
-}
-
-template <Then kThen, bool kStream>
-HWY_INLINE void StoreWide(VF value, float weight, float* HWY_RESTRICT y) {
-  if constexpr (kThen == Then::kStore) {
-    StoreAligned<kStream>(value, kF32, y);
-  } else if constexpr (kThen == Then::kScale) {
-    StoreAligned<kStream>(hn::Zero(kF32) + hn::Set(kF32, weight) * value, kF32, y);
-  } else {
-    hn::StoreU(hn::LoadU(kF32, y) + hn::Set(kF32, weight) * value, kF32, y);
-  }
 }
 
 template <class Format, Then kThen>
@@ -155,51 +107,39 @@ HWY_INLINE void WidenGroup(const std::uint16_t* HWY_RESTRICT in, float weight,
   });
 }
 
-template <class Format, Then kThen>
-void WidenPart(const std::uint16_t* in, std::size_t count, float weight, float* y) {
-  const Padded<std::uint16_t> codes(in, count);
-  Padded<float> values(y, count);
-  WidenGroup<Format, kThen, false>(codes.at, weight, values.at);
-  values.CopyTo(y, count);
-}
-
-template <class Format, Then kThen, bool kStream>
-void WidenRange(const std::uint16_t* in, std::size_t n, float weight, float* y) {
-  std::size_t i = kStream ? BeforeLine(y, n) : 0;
-  if (i > 0) WidenPart<Format, kThen>(in, i, weight, y);
-  for (; n - i >= kGroup; i += kGroup) WidenGroup<Format, kThen, kStream>(in + i, weight, y + i);
-  if (i < n) WidenPart<Format, kThen>(in + i, n - i, weight, y + i);
-  if (kStream) FlushStream();
-}
-
 template <class Format>
-void Widen(const std::uint16_t* in, std::size_t n, Then then, float weight, bool stream, float* y) {
-  if (then == Then::kAdd) return WidenRange<Format, Then::kAdd, false>(in, n, weight, y);
-  if (then == Then::kScale) {
-    return stream ? WidenRange<Format, Then::kScale, true>(in, n, weight, y)
-                  : WidenRange<Format, Then::kScale, false>(in, n, weight, y);
+struct HalfGroups {
+  using Bits = std::uint16_t;
+
+  template <bool kStream>
+  static HWY_INLINE std::uint32_t Narrow(const float* in, std::uint32_t largest, Bits* out) {
+    return NarrowGroup<Format, kStream>(in, largest, out);
   }
-  return stream ? WidenRange<Format, Then::kStore, true>(in, n, weight, y)
-                : WidenRange<Format, Then::kStore, false>(in, n, weight, y);
-}
+  static HWY_INLINE std::uint32_t Feedback(const float* in, std::uint32_t largest, float* residual,
+                                           Bits* out) {
+    return FeedbackGroup<Format>(in, largest, residual, out);
+  }
+  template <Then kThen, bool kStream>
+  static HWY_INLINE void Widen(const Bits* in, float weight, float* y) {
+    WidenGroup<Format, kThen, kStream>(in, weight, y);
+  }
+};
 
 std::uint64_t NarrowF16(const float* in, std::size_t n, std::uint32_t largest, bool stream,
                         std::uint16_t* out) {
-  return stream ? NarrowRange<F16, true>(in, n, largest, out)
-                : NarrowRange<F16, false>(in, n, largest, out);
+  return NarrowRange<HalfGroups<F16>>(in, n, largest, stream, out);
 }
 std::uint64_t NarrowBF16(const float* in, std::size_t n, std::uint32_t largest, bool stream,
                          std::uint16_t* out) {
-  return stream ? NarrowRange<BF16, true>(in, n, largest, out)
-                : NarrowRange<BF16, false>(in, n, largest, out);
+  return NarrowRange<HalfGroups<BF16>>(in, n, largest, stream, out);
 }
 std::uint64_t FeedbackF16(const float* in, std::size_t n, std::uint32_t largest, float* residual,
                           std::uint16_t* out) {
-  return FeedbackRange<F16>(in, n, largest, residual, out);
+  return FeedbackRange<HalfGroups<F16>>(in, n, largest, residual, out);
 }
 std::uint64_t FeedbackBF16(const float* in, std::size_t n, std::uint32_t largest, float* residual,
                            std::uint16_t* out) {
-  return FeedbackRange<BF16>(in, n, largest, residual, out);
+  return FeedbackRange<HalfGroups<BF16>>(in, n, largest, residual, out);
 }
 void CopyRange(const float* HWY_RESTRICT in, std::size_t n, bool stream, float* HWY_RESTRICT to) {
   const std::size_t head = stream ? BeforeLine(to, n) : n;
@@ -215,11 +155,11 @@ void CopyRange(const float* HWY_RESTRICT in, std::size_t n, bool stream, float* 
 
 void WidenF16(const std::uint16_t* in, std::size_t n, Then then, float weight, bool stream,
               float* y) {
-  Widen<F16>(in, n, then, weight, stream, y);
+  WidenRange<HalfGroups<F16>>(in, n, then, weight, stream, y);
 }
 void WidenBF16(const std::uint16_t* in, std::size_t n, Then then, float weight, bool stream,
                float* y) {
-  Widen<BF16>(in, n, then, weight, stream, y);
+  WidenRange<HalfGroups<BF16>>(in, n, then, weight, stream, y);
 }
 
 }  // namespace slimgrad::kernels::cpu::HWY_NAMESPACE
@@ -238,87 +178,63 @@ HWY_EXPORT(WidenF16);
 HWY_EXPORT(WidenBF16);
 
 template <class Bits>
-std::uint16_t* Codes(std::span<Bits> to) {
-  return reinterpret_cast<std::uint16_t*>(to.data());
+std::uint16_t* Codes(std::span<Bits> codes) {
+  return reinterpret_cast<std::uint16_t*>(codes.data());
 }
-
-template <class Bits, class Narrow>
-void NarrowAll(const Backend& backend, In from, std::span<Bits> to, std::uint32_t largest,
-               Narrow narrow, std::uint64_t* overflowed) {
-  const bool stream = OutgrowsCaches(to.size_bytes());
-  CountOver(backend, from.size(), overflowed, [&](std::size_t begin, std::size_t end) {
-    return narrow(from.data() + begin, end - begin, largest, stream, Codes(to) + begin);
-  });
-}
-
-template <class Bits, class Feedback>
-void FeedbackAll(const Backend& backend, In x, Out residual, std::span<Bits> to,
-                 std::uint32_t largest, Feedback feedback, std::uint64_t* overflowed) {
-  CountOver(backend, x.size(), overflowed, [&](std::size_t begin, std::size_t end) {
-    return feedback(x.data() + begin, end - begin, largest, residual.data() + begin,
-                    Codes(to) + begin);
-  });
-}
-
-template <class Bits, class Widen>
-void WidenAll(const Backend& backend, std::span<const Bits> from, Then then, float weight, Out y,
-              Widen widen) {
-  const bool stream = OutgrowsCaches(y.size_bytes());
-  ForElements(backend, from.size(), [&](std::size_t begin, std::size_t end) {
-    widen(reinterpret_cast<const std::uint16_t*>(from.data()) + begin, end - begin, then, weight,
-          stream, y.data() + begin);
-  });
+template <class Bits>
+const std::uint16_t* Codes(std::span<const Bits> codes) {
+  return reinterpret_cast<const std::uint16_t*>(codes.data());
 }
 
 }  // namespace
 
 void F32ToF16(const Backend& backend, In from, std::span<half_bits> to, Overflow overflow,
               std::uint64_t* overflowed) {
-  NarrowAll(backend, from, to, LargestCode(kF16Infinity, overflow), HWY_DYNAMIC_DISPATCH(NarrowF16),
-            overflowed);
+  NarrowAll(backend, from, Codes(to), LargestCode(kF16Infinity, overflow),
+            HWY_DYNAMIC_DISPATCH(NarrowF16), overflowed);
 }
 
 void F32ToBF16(const Backend& backend, In from, std::span<bfloat16_bits> to, Overflow overflow,
                std::uint64_t* overflowed) {
-  NarrowAll(backend, from, to, LargestCode(kBF16Infinity, overflow),
+  NarrowAll(backend, from, Codes(to), LargestCode(kBF16Infinity, overflow),
             HWY_DYNAMIC_DISPATCH(NarrowBF16), overflowed);
 }
 
 void F32ToF16Feedback(const Backend& backend, In x, Out residual, std::span<half_bits> to,
                       Overflow overflow, std::uint64_t* overflowed) {
-  FeedbackAll(backend, x, residual, to, LargestCode(kF16Infinity, overflow),
+  FeedbackAll(backend, x, residual, Codes(to), LargestCode(kF16Infinity, overflow),
               HWY_DYNAMIC_DISPATCH(FeedbackF16), overflowed);
 }
 
 void F32ToBF16Feedback(const Backend& backend, In x, Out residual, std::span<bfloat16_bits> to,
                        Overflow overflow, std::uint64_t* overflowed) {
-  FeedbackAll(backend, x, residual, to, LargestCode(kBF16Infinity, overflow),
+  FeedbackAll(backend, x, residual, Codes(to), LargestCode(kBF16Infinity, overflow),
               HWY_DYNAMIC_DISPATCH(FeedbackBF16), overflowed);
 }
 
 void F16ToF32(const Backend& backend, std::span<const half_bits> from, Out to) {
-  WidenAll(backend, from, Then::kStore, 1.0F, to, HWY_DYNAMIC_DISPATCH(WidenF16));
+  WidenAll(backend, Codes(from), Then::kStore, 1.0F, to, HWY_DYNAMIC_DISPATCH(WidenF16));
 }
 
 void BF16ToF32(const Backend& backend, std::span<const bfloat16_bits> from, Out to) {
-  WidenAll(backend, from, Then::kStore, 1.0F, to, HWY_DYNAMIC_DISPATCH(WidenBF16));
+  WidenAll(backend, Codes(from), Then::kStore, 1.0F, to, HWY_DYNAMIC_DISPATCH(WidenBF16));
 }
 
 void F16DecodeAdd(const Backend& backend, std::span<const half_bits> from, float weight, Out y) {
-  WidenAll(backend, from, Then::kAdd, weight, y, HWY_DYNAMIC_DISPATCH(WidenF16));
+  WidenAll(backend, Codes(from), Then::kAdd, weight, y, HWY_DYNAMIC_DISPATCH(WidenF16));
 }
 
 void BF16DecodeAdd(const Backend& backend, std::span<const bfloat16_bits> from, float weight,
                    Out y) {
-  WidenAll(backend, from, Then::kAdd, weight, y, HWY_DYNAMIC_DISPATCH(WidenBF16));
+  WidenAll(backend, Codes(from), Then::kAdd, weight, y, HWY_DYNAMIC_DISPATCH(WidenBF16));
 }
 
 void F16Decode(const Backend& backend, std::span<const half_bits> from, float weight, Out y) {
-  WidenAll(backend, from, Then::kScale, weight, y, HWY_DYNAMIC_DISPATCH(WidenF16));
+  WidenAll(backend, Codes(from), Then::kScale, weight, y, HWY_DYNAMIC_DISPATCH(WidenF16));
 }
 
 void BF16Decode(const Backend& backend, std::span<const bfloat16_bits> from, float weight, Out y) {
-  WidenAll(backend, from, Then::kScale, weight, y, HWY_DYNAMIC_DISPATCH(WidenBF16));
+  WidenAll(backend, Codes(from), Then::kScale, weight, y, HWY_DYNAMIC_DISPATCH(WidenBF16));
 }
 
 void Copy(const Backend& backend, In from, Out to) {

@@ -27,6 +27,7 @@ __device__ inline float WithQuietNan(float converted, std::uint32_t sign) {
 
 // A 16-bit format: Round is IEEE 754's, but for NaNs.
 struct F16 {
+  using Bits = std::uint16_t;
   static constexpr std::uint16_t kInfinity = 0x7C00;
   static constexpr std::uint16_t kQuietNan = 0x7E00;
   static __device__ std::uint16_t Round(float x) { return __half_as_ushort(__float2half_rn(x)); }
@@ -36,6 +37,7 @@ struct F16 {
 };
 
 struct BF16 {
+  using Bits = std::uint16_t;
   static constexpr std::uint16_t kInfinity = 0x7F80;
   static constexpr std::uint16_t kQuietNan = 0x7FC0;
   static __device__ std::uint16_t Round(float x) {
@@ -46,15 +48,16 @@ struct BF16 {
   }
 };
 
-// x as a code; what rounds beyond the largest finite one becomes `largest`, and is counted if it
-// was finite.
-template <class Format>
-__device__ std::uint16_t Narrow(float x, std::uint16_t largest, std::uint32_t& overflowed) {
+// x as a code, of 8 or 16 bits; what rounds beyond the largest finite one becomes `largest`, and is
+// counted if it was finite.
+template <class Format, class Bits = typename Format::Bits>
+__device__ Bits Narrow(float x, Bits largest, std::uint32_t& overflowed) {
+  constexpr unsigned kSign = 1U << (8 * sizeof(Bits) - 1);
   const std::uint32_t bits = __float_as_uint(x);
-  const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
+  const auto sign = static_cast<Bits>((bits >> (32 - 8 * sizeof(Bits))) & kSign);
   if (IsNan(x)) return sign | Format::kQuietNan;
-  const std::uint16_t code = Format::Round(x);
-  const bool beyond = (code & 0x7FFFU) == Format::kInfinity && IsFinite(x);
+  const Bits code = Format::Round(x);
+  const bool beyond = (code & (kSign - 1)) == Format::kInfinity && IsFinite(x);
   if (!beyond) return code;
   ++overflowed;
   return sign | largest;

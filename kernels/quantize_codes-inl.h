@@ -7,20 +7,13 @@
 #define SLIMGRAD_KERNELS_QUANTIZE_CODES_INL_H_
 #endif
 
+#include "kernels/bytes-inl.h"
 #include "kernels/cpu_ranges.h"
 #include "kernels/quantize_call.h"
 #include "kernels/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace slimgrad::kernels::cpu::HWY_NAMESPACE {
-
-using DU8 = hn::Repartition<std::uint8_t, DF>;
-using VU8 = hn::Vec<DU8>;
-inline constexpr DU8 kU8;
-inline constexpr std::size_t kLanes8 = 4 * kLanes;
-
-// Four vectors of fp32 give one of bytes.
-inline constexpr std::size_t kQuads = kGroupVectors / 4;
 
 // Streamed codes are aligned to 16 bytes at least; of smaller pieces the processor makes whole
 // lines.
@@ -36,40 +29,6 @@ HWY_INLINE void StoreCodes(hn::Vec<D> v, D d, std::uint8_t* to) {
     const hn::Half<D> half;
     StoreCodes<true>(hn::LowerHalf(half, v), half, to);
     StoreCodes<true>(hn::UpperHalf(half, v), half, to + hn::MaxLanes(half));
-  }
-}
-
-// Where the lowest bytes of a vector's lanes go in each part of 128 bits, for each of four vectors;
-// 0x80 is a zero. And the order of the words that they form.
-struct LowestByteTables {
-  constexpr LowestByteTables() {
-    constexpr std::size_t kParts = kLanes / 4;
-    for (std::size_t k = 0; k < 4; ++k)
-      for (std::size_t i = 0; i < kLanes8; ++i)
-        pick[k][i] = i % 16 / 4 == k ? static_cast<std::uint8_t>(i % 4 * 4) : 0x80;
-    for (std::size_t j = 0; j < kLanes; ++j)
-      order[j] = static_cast<std::int32_t>(j % kParts * 4 + j / kParts);
-  }
-
-  HWY_ALIGN std::uint8_t pick[4][kLanes8] = {};
-  HWY_ALIGN std::int32_t order[kLanes] = {};
-};
-inline constexpr LowestByteTables kLowestBytes;
-
-// The lowest bytes of all lanes of four vectors, in order.
-HWY_INLINE VU8 LowestBytes(const VU (&v)[4]) {
-  VU8 picked[4];
-  Unroll<4>([&](auto k) HWY_ATTR {
-    picked[k] =
-        hn::TableLookupBytesOr0(hn::BitCast(kU8, v[k]), hn::Load(kU8, kLowestBytes.pick[k]));
-  });
-  const VU8 bytes = hn::Or(hn::Or(picked[0], picked[1]), hn::Or(picked[2], picked[3]));
-  if constexpr (kLanes == 4) {
-    return bytes;
-  } else {
-    // Part i of 128 bits has word i of each vector.
-    return hn::BitCast(kU8, hn::TableLookupLanes(hn::BitCast(kU32, bytes),
-                                                 hn::SetTableIndices(kU32, kLowestBytes.order)));
   }
 }
 

@@ -73,6 +73,12 @@ def _dense():
         ("qsgd", "r4w1", 0.55, 35.0),
     ):
         rows += _both_threads(operation, traffic, of_ceiling, to_peer)
+    for operation, traffic, of_ceiling in (  # PyTorch of Debian 12 has no 8-bit floats
+        ("f32_to_e4m3", "r4w1", 0.85),
+        ("f32_to_e4m3_feedback", "r8w5", 0.82),
+        ("e4m3_to_f32", "r1w4", 0.92),
+    ):
+        rows += _both_threads(operation, traffic, of_ceiling, to_peer=None, has_peer=False)
     return rows
 
 

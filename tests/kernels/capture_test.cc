@@ -162,6 +162,12 @@ TEST(CaptureTest, Conversions) {
     BF16ToF32(backend, codes, m.y.span());
     Copy(backend, m.x.span(), m.MoreLevels());
   });
+  ExpectReplaysTheCall("F32ToF8Feedback", [](const Backend& backend, Memories& m) {
+    const auto codes = m.First<std::uint8_t>(kN);
+    F32ToF8Feedback(backend, Float8::kE4M3, m.x.span(), m.y.span(), codes, Overflow::kSaturate,
+                    m.number.data());
+    F8DecodeAdd(backend, Float8::kE4M3, codes, 0.3F, m.MoreLevels());
+  });
 }
 
 TEST(CaptureTest, Combine) {

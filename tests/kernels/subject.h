@@ -25,6 +25,7 @@
 #include "kernels/convert.h"
 #include "kernels/cuda_stream.h"
 #include "kernels/elementwise.h"
+#include "kernels/float8.h"
 #include "kernels/index_code.h"
 #include "kernels/low_rank.h"
 #include "kernels/qsgd.h"
@@ -165,6 +166,11 @@ SLIMGRAD_SUBJECT(BF16DecodeAdd);
 SLIMGRAD_SUBJECT(F16Decode);
 SLIMGRAD_SUBJECT(BF16Decode);
 SLIMGRAD_SUBJECT(Copy);
+SLIMGRAD_SUBJECT(F32ToF8);
+SLIMGRAD_SUBJECT(F32ToF8Feedback);
+SLIMGRAD_SUBJECT(F8ToF32);
+SLIMGRAD_SUBJECT(F8Decode);
+SLIMGRAD_SUBJECT(F8DecodeAdd);
 SLIMGRAD_SUBJECT(Widen);
 SLIMGRAD_SUBJECT(Narrow);
 SLIMGRAD_SUBJECT(CopyBytes);

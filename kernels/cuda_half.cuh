@@ -50,8 +50,10 @@ struct BF16 {
 
 // x as a code, of 8 or 16 bits; what rounds beyond the largest finite one becomes `largest`, and is
 // counted if it was finite.
-template <class Format, class Bits = typename Format::Bits>
-__device__ Bits Narrow(float x, Bits largest, std::uint32_t& overflowed) {
+template <class Format>
+__device__ typename Format::Bits Narrow(float x, typename Format::Bits largest,
+                                        std::uint32_t& overflowed) {
+  using Bits = typename Format::Bits;
   constexpr unsigned kSign = 1U << (8 * sizeof(Bits) - 1);
   const std::uint32_t bits = __float_as_uint(x);
   const auto sign = static_cast<Bits>((bits >> (32 - 8 * sizeof(Bits))) & kSign);

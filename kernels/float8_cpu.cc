@@ -129,7 +129,7 @@ HWY_INLINE VF WidenWords(hn::Vec<DI> code) {
                     hn::Set(kU32, kRebias<Format>);
   const auto small = hn::RebindMask(kF32, hn::Lt(magnitude, hn::Set(kI32, kLeastNormal)));
   const VF value = hn::IfThenElse(small, subnormal, hn::BitCast(kF32, normal));
-  return hn::Or(value, hn::BitCast(kF32, SignOf(hn::BitCast(kF32, code))));
+  return hn::CopySignToAbs(value, hn::BitCast(kF32, code));
 }
 
 // Four vectors of fp32 from one of codes below kLeastSpecial.

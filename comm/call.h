@@ -12,7 +12,7 @@
 namespace slimgrad {
 
 struct Call {
-  std::optional<kernels::CombineOp> op;  // nothing: AllGather
+  std::optional<kernels::CombineOp> op = {};  // nothing: AllGather
   DType dtype = DType::kU8;
   std::uint64_t bytes = 0;  // of the rank's message
 };

@@ -1,6 +1,5 @@
 #include "comm/mpi_group.h"
 
-#include <cstring>
 #include <utility>
 
 #include "comm/mpi_link.h"
@@ -31,6 +30,8 @@ MpiGroup::MpiGroup(std::unique_ptr<MpiLink> link, Backend backend)
 }
 
 MpiGroup::~MpiGroup() { MpiLink::Close(std::move(link_)); }
+
+bool MpiGroup::HoldsMemory() { return link_->HoldsMemory(); }
 
 int MpiGroup::size() const { return link_->size(); }
 
@@ -76,23 +77,15 @@ Status MpiGroup::GatherParts(Bytes values, std::size_t element, TrafficRow& traf
   return link_->Finish();
 }
 
-// Fills in the chunks that others own. They arrive in the group's memory and are copied: after an
-// error, one that MPI will not give up may still arrive when the caller's memory is gone.
+// Fills in the chunks that others own.
 Status MpiGroup::ShareChunks(std::span<std::byte> result, std::size_t element,
                              TrafficRow& traffic) {
-  SLIMGRAD_RETURN_IF_ERROR(LayOut([&](int rank) { return PartOf(result, element, rank).size(); }));
   for (int step = 1; step < size(); ++step) {
     const int from = Before(step), to = After(step);
-    SLIMGRAD_RETURN_IF_ERROR(Receive(from, places_[Index(from)], traffic));
+    SLIMGRAD_RETURN_IF_ERROR(Receive(from, PartOf(result, element, from), traffic));
     SLIMGRAD_RETURN_IF_ERROR(Send(to, PartOf(result, element, rank_), traffic));
   }
-  SLIMGRAD_RETURN_IF_ERROR(link_->Finish());
-  for (int rank = 0; rank < size(); ++rank) {
-    const std::span<const std::byte> part = places_[Index(rank)];
-    if (rank == rank_ || part.empty()) continue;
-    std::memcpy(PartOf(result, element, rank).data(), part.data(), part.size());
-  }
-  return {};
+  return link_->Finish();
 }
 
 // places_[r] = memory of bytes_of(r) bytes, for every other rank r.

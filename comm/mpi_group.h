@@ -19,10 +19,10 @@
 // different sizes or types, all get kMismatch. Whoever finds an error tells the others, and every
 // later call of every rank fails with the same error.
 //
-// After an error, receives that MPI will not give back are left open and their memory, the group's,
-// is leaked. What MPI has not sent is left open too: memory that the failed call was sending from
-// stays valid until the process ends or MPI is finalized. MPI_Finalize may wait for processes that
-// died; a program that has lost one leaves by MPI_Abort or _Exit.
+// After an error, receives that nothing has reached are cancelled. What MPI does not give back is
+// left open, its memory leaked where it is the group's; HoldsMemory says whether the caller's is
+// among it (Exchange sees to that). MPI_Finalize may wait for processes that have died: a program
+// that has lost one leaves by MPI_Abort or _Exit.
 //
 // Threads: one at a time on an object, and within what MPI_Init_thread granted.
 #pragma once
@@ -70,6 +70,7 @@ class MpiGroup final : public Group {
                                            TrafficRow& traffic) override;
   Status AllCombine(kernels::CombineOp op, DType dtype, std::span<const Bytes> mine,
                     std::span<std::byte> result, TrafficRow& traffic) override;
+  bool HoldsMemory() override;
 
  private:
   MpiGroup(std::unique_ptr<MpiLink> link, Backend backend);

@@ -183,23 +183,21 @@ Status MpiLink::Finish() {
   return {};
 }
 
+bool MpiLink::HoldsMemory() {
+  if (!failed_) return false;
+  Cancel();
+  return !AreIdle(requests_);
+}
+
 void MpiLink::Tell(Outgoing& outgoing) {
   for (int rank = 0; rank < size_; ++rank) {
-    if (rank == rank_ || gone_[Index(rank)] || outgoing.requests[Index(rank)] != MPI_REQUEST_NULL)
-      continue;
+    if (rank == rank_ || outgoing.requests[Index(rank)] != MPI_REQUEST_NULL) continue;
     Succeeded(rank, MPI_Isend(&outgoing.note, sizeof outgoing.note, MPI_BYTE, rank, kNoteTag,
                               communicator_, &outgoing.requests[Index(rank)]));
   }
 }
 
-bool MpiLink::IsTold(Outgoing& outgoing) {
-  for (int rank = 0; rank < size_; ++rank) {
-    if (outgoing.requests[Index(rank)] == MPI_REQUEST_NULL) continue;
-    int done = 0;
-    Succeeded(rank, MPI_Test(&outgoing.requests[Index(rank)], &done, MPI_STATUS_IGNORE));
-  }
-  return std::ranges::count(outgoing.requests, MPI_REQUEST_NULL) == size_;
-}
+bool MpiLink::IsTold(Outgoing& outgoing) { return AreIdle(outgoing.requests); }
 
 void MpiLink::Listen(int rank) {
   Succeeded(rank, MPI_Irecv(&notes_[Index(rank)], sizeof(Note), MPI_BYTE, rank, kNoteTag,
@@ -254,8 +252,9 @@ bool MpiLink::TakeTransfers() {
 }
 
 bool MpiLink::Poll() {
-  const bool notes = TakeNotes();
-  return TakeTransfers() || notes;
+  bool any = false;
+  while (TakeNotes()) any = true;  // a rank that has failed said before which call it was in
+  return TakeTransfers() || any;
 }
 
 bool MpiLink::IsAwaited(Phase phase, int rank) const {
@@ -344,39 +343,51 @@ bool MpiLink::Leave() {
     farewell_.note.kind = Note::Kind::kLeft;
     Tell(farewell_);
   }
-  while (!failed_ && !fails_next_ && !IsQuiet() && Clock::now() < until) {
+  const auto all_left = [&] {
+    return IsTold(farewell_) && IsTold(alive_) && std::ranges::count(gone_, true) == size_ - 1;
+  };
+  const auto failed = [&] { return failed_ || fails_next_; };
+  while (!failed() && !all_left() && Clock::now() < until) {
     Poll();
     Rest(Clock::now() - begin);
   }
-  if (!failed_ && !fails_next_ && IsQuiet()) {
+  if (!failed() && all_left()) {
     // Nothing is on its way any more: what would still arrive after this could reach a later
     // communicator, to which MPI may give the number of this one.
     MPI_Comm_free(&communicator_);
     return true;
   }
   Cancel();
-  while (!IsQuiet() && Clock::now() < until) Rest(Clock::now() - begin);
-  return IsQuiet();
-}
-
-bool MpiLink::IsQuiet() {
-  bool quiet = true;
-  for (auto* requests :
-       {&note_requests_, &requests_, &begins_.requests, &alive_.requests, &farewell_.requests})
-    for (MPI_Request& request : *requests) {
-      int done = 0;
-      if (request != MPI_REQUEST_NULL) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-      quiet = quiet && request == MPI_REQUEST_NULL;
-    }
-  return quiet;
+  while (!IsIdle() && Clock::now() < until) Rest(Clock::now() - begin);
+  return IsIdle();
 }
 
 // Takes back the receives that nothing has reached. MPI takes back no sends.
 void MpiLink::Cancel() {
+  if (std::exchange(cancelled_, true)) return;
   for (MPI_Request& request : note_requests_)
     if (request != MPI_REQUEST_NULL) MPI_Cancel(&request);
   for (std::size_t i = 0; i < requests_.size(); ++i)
     if (transfers_[i].receive && requests_[i] != MPI_REQUEST_NULL) MPI_Cancel(&requests_[i]);
+}
+
+bool MpiLink::AreIdle(std::vector<MPI_Request>& requests) {
+  bool idle = true;
+  for (MPI_Request& request : requests) {
+    int done = 0;
+    if (request != MPI_REQUEST_NULL) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    idle = idle && request == MPI_REQUEST_NULL;
+  }
+  return idle;
+}
+
+// Whether MPI holds no memory of this object any more. Forgets notes that come.
+bool MpiLink::IsIdle() {
+  bool idle = true;
+  for (auto* requests :
+       {&note_requests_, &requests_, &begins_.requests, &alive_.requests, &farewell_.requests})
+    idle = AreIdle(*requests) && idle;
+  return idle;
 }
 
 }  // namespace slimgrad

@@ -52,6 +52,8 @@ class MpiLink {
   Status Receive(int from, std::span<std::byte> message);
   // Returns when all of them have been sent and have arrived.
   Status Finish();
+  // After an error: whether MPI still has memory of a message.
+  bool HoldsMemory();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -101,8 +103,9 @@ class MpiLink {
   bool Succeeded(int rank, int error);
 
   bool Leave();
-  bool IsQuiet();
   void Cancel();
+  static bool AreIdle(std::vector<MPI_Request>& requests);
+  bool IsIdle();
 
   MPI_Comm communicator_;
   std::chrono::milliseconds timeout_;
@@ -114,6 +117,7 @@ class MpiLink {
   // nothing to this one may be a call ahead, never two.
   std::array<std::vector<Begun>, 2> begun_;
   std::optional<Status> failed_, fails_next_;
+  bool cancelled_ = false;
   std::vector<bool> gone_;  // [rank]: has sent its last note
   std::vector<Clock::time_point> heard_;
 

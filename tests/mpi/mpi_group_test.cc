@@ -91,9 +91,9 @@ TEST(MpiGroup, SteadyCallsTakeNothingFromTheHeap) {
   EXPECT_EQ(AllocationsOfThisThread() - before, 0U);
 }
 
-// Hundreds of groups: each gives back its communicator, of which MPI has few.
+// Each group gives back its communicator, of which MPI has few.
 TEST(MpiGroup, ComesAndGoes) {
-  for (int turn = 0; turn < 300; ++turn) {
+  for (int turn = 0; turn < 60; ++turn) {
     const auto group = MustJoin();
     const std::byte own{static_cast<unsigned char>(WorldRank())};
     const Bytes mine(&own, 1);

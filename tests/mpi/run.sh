@@ -12,7 +12,7 @@ if [[ -z $mpirun ]]; then
   if [[ -n ${XML_OUTPUT_FILE:-} ]]; then
     cat >"$XML_OUTPUT_FILE" <<XML
 <testsuites><testsuite name="mpi" tests="1">
-  <testcase name="$(basename "${TEST_TARGET:-$program}")" status="notrun"><skipped/></testcase>
+  <testcase name="${TEST_TARGET##*:}" status="notrun"><skipped/></testcase>
 </testsuite></testsuites>
 XML
   fi

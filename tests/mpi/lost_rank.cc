@@ -87,7 +87,10 @@ int Run(std::string_view way) {
   made->reset();  // does not wait for the lost one for long
   std::printf("rank %d has left\n", rank);
   std::fflush(stdout);
-  if (way == "stop" && rank == 0) kill(processes.back(), SIGKILL);
+  if (way == "stop" && rank == 0) {
+    std::this_thread::sleep_for(kTimeout);  // the others leave too
+    kill(processes.back(), SIGKILL);
+  }
   return 0;
 }
 

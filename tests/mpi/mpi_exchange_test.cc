@@ -36,6 +36,15 @@ TEST_P(BetweenProcesses, AveragesTrafficAndStateAreThoseOfLockStep) {
 
 SLIMGRAD_FOR_EVERY_SPEC(BetweenProcesses);
 
+// A step of one tensor.
+Status StepOf(Exchange& exchange, In gradient, Out average) {
+  const std::vector<ConstView> from = {gradient};
+  const std::vector<View> to = {average};
+  const std::vector<std::span<const ConstView>> from_rows = {from};
+  const std::vector<std::span<const View>> to_rows = {to};
+  return exchange.Step(from_rows, to_rows, {});
+}
+
 TEST(ExchangeBetweenProcesses, AMismatchNamesRankAndField) {
   if (WorldSize() == 1) return;  // nobody to differ from
   const auto group = MustJoin();
@@ -63,13 +72,32 @@ TEST(ExchangeBetweenProcesses, ARankThatLeavesWithinAStepIsNamed) {
   }
   const Values gradient(8, 1.0F);
   Values average(8);
-  const std::vector<ConstView> from = {In(gradient)};
-  const std::vector<View> to = {Out(average)};
-  const std::vector<std::span<const ConstView>> from_rows = {from};
-  const std::vector<std::span<const View>> to_rows = {to};
-  const Status status = (*exchange)->Step(from_rows, to_rows, {});
+  const Status status = StepOf(**exchange, gradient, average);
   EXPECT_EQ(status.code(), Code::kPeerLost);
   EXPECT_EQ(status.message(), "rank 0 has left the group");
+}
+
+// The last rank combines for longer than the timeout, the others fail and are done with their
+// exchange; then it goes on, and MPI may still ask them for what they were sending.
+TEST(ExchangeBetweenProcesses, MemoryThatMpiHoldsOutlivesIt) {
+  if (WorldSize() == 1) return;
+  Slow slow(std::chrono::milliseconds(1200));
+  MpiOptions options;
+  if (IsLast()) options.backend.executor = &slow;
+  const auto group = MustJoin(MPI_COMM_WORLD, std::chrono::milliseconds(500), options);
+  {
+    const std::vector<TensorSpec> tensors = Tensors({{1 << 20}});
+    auto exchange = Exchange::Create(*group, Make("none"), tensors, {});
+    ASSERT_TRUE(exchange.ok()) << exchange.status().message();
+    const Values gradient(tensors[0].numel(), 1.0F);
+    Values average(gradient.size());
+    const Status status = StepOf(**exchange, gradient, average);
+    EXPECT_EQ(status.code(), Code::kPeerLost);
+    EXPECT_NE(status.message().find(LastRank() + " sent and took nothing within 500 ms"),
+              std::string::npos)
+        << status.message();
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 }  // namespace

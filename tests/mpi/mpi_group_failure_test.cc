@@ -42,9 +42,6 @@ Status CombineFloats(Group& group, std::size_t bytes = 24) {
   return Combine(group, CombineOp::kMean, DType::kF32, bytes);
 }
 
-bool IsLast() { return WorldRank() == WorldSize() - 1; }
-std::string LastRank() { return "rank " + std::to_string(WorldSize() - 1); }
-
 class MpiGroupFailure : public testing::Test {
  protected:
   void SetUp() override { ASSERT_GE(WorldSize(), 2); }
@@ -61,18 +58,18 @@ void ExpectUnusable(Group& group, const Status& error) {
 
 TEST_F(MpiGroupFailure, NamesARankThatNeverComes) {
   for (const bool combine : {false, true}) {
-    const auto group = MustJoin(MPI_COMM_WORLD, milliseconds(200));
+    const auto group = MustJoin(MPI_COMM_WORLD, milliseconds(500));
     Status status;
     if (!IsLast()) {
       const auto begin = Clock::now();
       status = combine ? CombineFloats(*group) : Gather(*group);
-      EXPECT_GE(Clock::now() - begin, milliseconds(150));  // another rank may have begun before
+      EXPECT_GE(Clock::now() - begin, milliseconds(400));  // another rank may have begun before
       EXPECT_LT(Clock::now() - begin, kPatience);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (IsLast()) status = Gather(*group);  // at once: the others have told it
     EXPECT_EQ(status.code(), Code::kPeerLost);
-    EXPECT_EQ(status.message(), LastRank() + " did not come within 200 ms");
+    EXPECT_EQ(status.message(), LastRank() + " did not come within 500 ms");
     ExpectUnusable(*group, status);
     MPI_Barrier(MPI_COMM_WORLD);
   }
@@ -80,11 +77,11 @@ TEST_F(MpiGroupFailure, NamesARankThatNeverComes) {
 
 TEST_F(MpiGroupFailure, NamesAllRanksThatAreMissing) {
   if (WorldSize() < 3) GTEST_SKIP() << "needs three ranks";
-  const auto group = MustJoin(MPI_COMM_WORLD, milliseconds(200));
+  const auto group = MustJoin(MPI_COMM_WORLD, milliseconds(500));
   if (WorldRank() == 1) {
     std::string missing = "0";
     for (int rank = 2; rank < WorldSize(); ++rank) missing += ", " + std::to_string(rank);
-    EXPECT_EQ(Gather(*group).message(), "rank " + missing + " did not come within 200 ms");
+    EXPECT_EQ(Gather(*group).message(), "rank " + missing + " did not come within 500 ms");
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -92,10 +89,10 @@ TEST_F(MpiGroupFailure, NamesAllRanksThatAreMissing) {
 // Each rank comes when the first has waited for most of the timeout; only the one that does not
 // come at all is named, since ranks that wait say that they are there.
 TEST_F(MpiGroupFailure, RanksThatWaitAreNotNamed) {
-  const auto group = MustJoin(MPI_COMM_WORLD, milliseconds(400));
+  const auto group = MustJoin(MPI_COMM_WORLD, milliseconds(800));
   if (!IsLast()) {
-    if (WorldRank() > 0) std::this_thread::sleep_for(milliseconds(200));
-    EXPECT_EQ(Gather(*group).message(), LastRank() + " did not come within 400 ms");
+    if (WorldRank() > 0) std::this_thread::sleep_for(milliseconds(500));
+    EXPECT_EQ(Gather(*group).message(), LastRank() + " did not come within 800 ms");
   }
   MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -120,9 +117,9 @@ TEST_F(MpiGroupFailure, ARankThatDoesNotMakeTheGroupIsMissed) {
   MPI_Comm apart = MPI_COMM_NULL;  // MPI still waits for the rank there: it is left as it is
   MPI_Comm_dup(MPI_COMM_WORLD, &apart);
   if (!IsLast()) {
-    const Status status = MpiGroup::Create(apart, milliseconds(200)).status();
+    const Status status = MpiGroup::Create(apart, milliseconds(500)).status();
     EXPECT_EQ(status.code(), Code::kPeerLost);
-    EXPECT_EQ(status.message(), "a rank did not come to make the group within 200 ms");
+    EXPECT_EQ(status.message(), "a rank did not come to make the group within 500 ms");
   }
 }
 
@@ -168,39 +165,24 @@ INSTANTIATE_TEST_SUITE_P(
                      [](Group& g) { return Gather(g, 24); }}),
     [](const auto& test) { return test.param.name; });
 
-// Makes a rank's part of combining take longer than the timeout.
-class Slow final : public Executor {
- public:
-  explicit Slow(milliseconds time) : time_(time) {}
-  int concurrency() const override { return 2; }
-
- private:
-  void Run(std::size_t tasks, TaskFunction task, void* context) override {
-    std::this_thread::sleep_for(time_);
-    for (std::size_t i = 0; i < tasks; ++i) task(context, i);
-  }
-  milliseconds time_;
-};
-
 TEST_F(MpiGroupFailure, ARankThatStopsWithinACallIsNamed) {
   Slow slow(milliseconds(1500));
-  const MpiOptions options = {
-      .backend = {.executor = IsLast() ? static_cast<Executor*>(&slow) : &InlineExecutor()}};
-  const auto group = MustJoin(MPI_COMM_WORLD, milliseconds(300), options);
+  const MpiOptions options = {.backend = {.executor = IsLast() ? &slow : &InlineExecutor()}};
+  const auto group = MustJoin(MPI_COMM_WORLD, milliseconds(500), options);
   const auto begin = Clock::now();
   const Status status = CombineFloats(*group, std::size_t{4} << 20);
   if (!IsLast()) {
     EXPECT_LT(Clock::now() - begin, milliseconds(1500));
   }
   EXPECT_EQ(status.code(), Code::kPeerLost);
-  EXPECT_EQ(status.message(), LastRank() + " sent and took nothing within 300 ms");
+  EXPECT_EQ(status.message(), LastRank() + " sent and took nothing within 500 ms");
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// Four waits of less than the timeout, and longer together.
+// Three waits of less than the timeout, and longer together.
 TEST_F(MpiGroupFailure, TimeIsMeasuredByTheCall) {
-  const auto group = MustJoin(MPI_COMM_WORLD, milliseconds(1000));
-  for (int turn = 0; turn < 4; ++turn) {
+  const auto group = MustJoin(MPI_COMM_WORLD, milliseconds(900));
+  for (int turn = 0; turn < 3; ++turn) {
     if (IsLast()) std::this_thread::sleep_for(milliseconds(400));
     ASSERT_TRUE(Gather(*group).ok());
   }

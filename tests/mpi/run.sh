@@ -2,7 +2,7 @@
 # Starts a program as several ranks on this machine, or says that it skips where there is no MPI.
 #
 # usage: run.sh NAME_OF_MPI MPIRUN RANKS PROGRAM [ARGUMENTS]
-# With KEEP_SURVIVORS=1, mpirun lets the others go on when a rank has died.
+# With KEEP_SURVIVORS=1, Open MPI lets the others go on when a rank has died.
 set -euo pipefail
 name=$1 mpirun=$2 ranks=$3 program=$4
 shift 4
@@ -30,8 +30,6 @@ if [[ $name == "Open MPI" ]]; then
   export OMPI_MCA_plm=isolated OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_btl_tcp_if_include=lo
   export OMPI_MCA_btl_vader_backing_directory=/tmp
   [[ ${KEEP_SURVIVORS:-} ]] && options+=(--enable-recovery)
-else
-  [[ ${KEEP_SURVIVORS:-} ]] && options+=(-disable-auto-cleanup)
 fi
 
 # Sockets lie there, and their paths may have 108 characters: shorter than the test's own folder.

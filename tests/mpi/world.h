@@ -5,10 +5,14 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "comm/mpi_group.h"
+#include "core/executor.h"
 
 namespace slimgrad {
 
@@ -26,6 +30,9 @@ inline int WorldRank() {
   return rank;
 }
 
+inline bool IsLast() { return WorldRank() == WorldSize() - 1; }
+inline std::string LastRank() { return "rank " + std::to_string(WorldSize() - 1); }
+
 inline std::unique_ptr<MpiGroup> MustJoin(MPI_Comm communicator = MPI_COMM_WORLD,
                                           std::chrono::milliseconds timeout = kPatience,
                                           const MpiOptions& options = {}) {
@@ -33,5 +40,19 @@ inline std::unique_ptr<MpiGroup> MustJoin(MPI_Comm communicator = MPI_COMM_WORLD
   EXPECT_TRUE(made.ok()) << made.status().message();
   return made.ok() ? std::move(*made) : nullptr;
 }
+
+// Makes a rank's part of combining take longer than the timeout.
+class Slow final : public Executor {
+ public:
+  explicit Slow(std::chrono::milliseconds time) : time_(time) {}
+  int concurrency() const override { return 2; }
+
+ private:
+  void Run(std::size_t tasks, TaskFunction task, void* context) override {
+    std::this_thread::sleep_for(time_);
+    for (std::size_t i = 0; i < tasks; ++i) task(context, i);
+  }
+  std::chrono::milliseconds time_;
+};
 
 }  // namespace slimgrad

@@ -64,6 +64,7 @@ class Group {
 // Never frees a buffer.
 template <class T>
 void Abandon(Buffer<T> buffer) {
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): on purpose
   static_cast<void>(std::make_unique<Buffer<T>>(std::move(buffer)).release());
 }
 

@@ -76,6 +76,7 @@ Result<MPI_Comm> Copy(MPI_Comm communicator, milliseconds timeout) {
     const auto waited = std::chrono::steady_clock::now() - begin;
     if (waited > timeout) {
       static_cast<void>(copy.release());
+      // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): as said above
       return PeerLost(
           fmt::format("a rank did not come to make the group within {} ms", timeout.count()));
     }

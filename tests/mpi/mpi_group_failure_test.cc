@@ -23,7 +23,7 @@ Status Gather(Group& group, std::size_t bytes = 8) {
   Buffer<std::byte> memory(bytes);
   const Bytes mine = memory.span();
   TrafficRow row(group.size());
-  const Status status = group.AllGather({&mine, 1}, row).status();
+  Status status = group.AllGather({&mine, 1}, row).status();
   if (group.HoldsMemory()) Abandon(std::move(memory));
   return status;
 }
@@ -31,7 +31,7 @@ Status Combine(Group& group, CombineOp op, DType dtype, std::size_t bytes) {
   Buffer<std::byte> memory(bytes), result(bytes);
   const Bytes mine = memory.span();
   TrafficRow row(group.size());
-  const Status status = group.AllCombine(op, dtype, {&mine, 1}, result.span(), row);
+  Status status = group.AllCombine(op, dtype, {&mine, 1}, result.span(), row);
   if (group.HoldsMemory()) {
     Abandon(std::move(memory));
     Abandon(std::move(result));

@@ -53,6 +53,13 @@ Result<std::unique_ptr<Exchange>> Exchange::Create(Group& group, Compressor comp
   return exchange;
 }
 
+Exchange::~Exchange() {
+  if (!group_.HoldsMemory()) return;
+  for (Local& local : locals_) Abandon(std::move(local.frame));
+  Abandon(std::move(combined_));
+  Abandon(std::move(flags_));
+}
+
 Status Exchange::SetUp() {
   if (!group_.TakesMessagesOn(options_.backend))
     return Unsupported(fmt::format(

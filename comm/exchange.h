@@ -81,6 +81,9 @@ struct StepReport {
 
 class Exchange {
  public:
+  // Leaks what a group that has failed still holds.
+  ~Exchange();
+
   // Compares spec, tensors, options and version with all other ranks before anything else:
   // kMismatch names the rank and the field. Refuses tensors that the compressor cannot do,
   // duplicate names, devices without kernels, and a compressor without spec(): all such would pass

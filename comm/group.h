@@ -9,9 +9,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "comm/traffic.h"
+#include "core/buffer.h"
 #include "core/status.h"
 #include "kernels/backend.h"
 #include "kernels/combine.h"
@@ -51,7 +54,19 @@ class Group {
   // combined chunk to every other rank.
   virtual Status AllCombine(kernels::CombineOp op, DType dtype, std::span<const Bytes> mine,
                             std::span<std::byte> result, TrafficRow& traffic) = 0;
+
+  // Whether, after an error, the transport still uses memory of the call that failed: then `mine`
+  // and `result` of that call may be read and written as long as the process lives, and must not be
+  // freed (Abandon).
+  virtual bool HoldsMemory() { return false; }
 };
+
+// Never frees a buffer.
+template <class T>
+void Abandon(Buffer<T> buffer) {
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): on purpose
+  static_cast<void>(std::make_unique<Buffer<T>>(std::move(buffer)).release());
+}
 
 // The elements that `rank` owns of `count`: [begin, end). The first count % size ranks own one
 // more.

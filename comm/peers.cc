@@ -1,6 +1,7 @@
 #include "comm/peers.h"
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -34,7 +35,12 @@ Status ComparePeers(Group& group, const Identity& identity) {
   mine.span()[0] = identity;
   const std::vector<Bytes> messages(group.local_ranks().size(), std::as_bytes(mine.span()));
   TrafficRow ignored(group.size());
-  SLIMGRAD_ASSIGN_OR_RETURN(const std::span<const Bytes> all, group.AllGather(messages, ignored));
+  const auto gathered = group.AllGather(messages, ignored);
+  if (!gathered.ok()) {
+    if (group.HoldsMemory()) Abandon(std::move(mine));
+    return gathered.status();
+  }
+  const std::span<const Bytes> all = *gathered;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].size() != sizeof(Identity))
       return Mismatch(fmt::format("rank {}: is no slimgrad exchange", rank));

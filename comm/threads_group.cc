@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "comm/call.h"
 #include "core/buffer.h"
 #include "core/check.h"
 
@@ -21,9 +22,8 @@ constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
 
 // What a rank lays on the table for the others to read until the next meeting.
 struct Posted {
+  Call call;
   Bytes message;
-  std::optional<kernels::CombineOp> op;  // nothing: AllGather
-  DType dtype = DType::kU8;
   std::span<const std::byte> combined;  // this rank's combined chunk
 };
 
@@ -134,7 +134,7 @@ class ThreadsGroup final : public Group {
   Result<std::span<const Bytes>> AllGather(std::span<const Bytes> mine,
                                            TrafficRow& traffic) override {
     SLIMGRAD_CHECK(mine.size() == 1);
-    table_->at(rank_) = {mine[0], {}, DType::kU8, {}};
+    table_->at(rank_) = {{.bytes = mine[0].size()}, mine[0], {}};
     SLIMGRAD_RETURN_IF_ERROR(table_->Meet(rank_));
     SLIMGRAD_RETURN_IF_ERROR(AgreeOnCall());
     CopyMessages(traffic);
@@ -146,7 +146,7 @@ class ThreadsGroup final : public Group {
   Status AllCombine(kernels::CombineOp op, DType dtype, std::span<const Bytes> mine,
                     std::span<std::byte> result, TrafficRow& traffic) override {
     SLIMGRAD_CHECK(mine.size() == 1 && mine[0].size() == result.size());
-    table_->at(rank_) = {mine[0], op, dtype, {}};
+    table_->at(rank_) = {{op, dtype, mine[0].size()}, mine[0], {}};
     SLIMGRAD_RETURN_IF_ERROR(table_->Meet(rank_));
     SLIMGRAD_RETURN_IF_ERROR(AgreeOnCall());
     CombineOwnChunk(op, dtype, result, traffic);
@@ -168,13 +168,8 @@ class ThreadsGroup final : public Group {
 
   Status CheckSame() const {
     const std::vector<Posted>& posted = table_->posted();
-    for (std::size_t r = 1; r < posted.size(); ++r) {
-      if (posted[r].op != posted[0].op || posted[r].dtype != posted[0].dtype)
-        return Mismatch(fmt::format("rank {} is in another call than rank 0", r));
-      if (posted[0].op && posted[r].message.size() != posted[0].message.size())
-        return Mismatch(fmt::format("rank {}: bytes to combine: expected {} as on rank 0, found {}",
-                                    r, posted[0].message.size(), posted[r].message.size()));
-    }
+    for (int rank = 1; rank < size_; ++rank)
+      SLIMGRAD_RETURN_IF_ERROR(CheckSameCall(posted[0].call, table_->at(rank).call, rank));
     return {};
   }
 

@@ -8,6 +8,7 @@ load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")
 load("//third_party:system.bzl", "python_repository", "system_folder", "system_library")
 load("//third_party/bazel:offline.bzl", "offline_repositories")
 load("//third_party/cuda:configure.bzl", "cuda_repository")
+load("//third_party/mpi:configure.bzl", "mpi_repository")
 
 def _libraries():
     """Libraries whose headers lie on the compiler's own path."""
@@ -89,4 +90,8 @@ def slimgrad_repositories():
     maybe(
         cuda_repository,
         name = "cuda",
+    )
+    maybe(
+        mpi_repository,
+        name = "mpi",
     )

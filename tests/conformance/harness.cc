@@ -53,31 +53,6 @@ T Must(Result<T> result) {
   return std::move(result).value();
 }
 
-// The run of one rank as its thread sees it.
-RankLog RunOneThread(Group& group, std::string_view spec, const std::vector<TensorSpec>& tensors,
-                     int steps, const GradientsOfStep& gradients, const ExchangeOptions& options) {
-  const auto rank = static_cast<std::size_t>(group.local_ranks()[0]);
-  const auto exchange = Must(Exchange::Create(group, Make(spec), tensors, options));
-  RankLog run;
-  for (int step = 0; step < steps; ++step) {
-    const Row gradient = gradients(static_cast<std::uint64_t>(step))[rank];
-    Row average = ZerosLike(tensors);
-    const std::vector<ConstView> from = ViewsOf(gradient);
-    const std::vector<View> to = ViewsOf(average);
-    const std::vector<std::span<const ConstView>> from_rows = {from};
-    const std::vector<std::span<const View>> to_rows = {to};
-    const Status status = exchange->Step(from_rows, to_rows, {});
-    EXPECT_TRUE(status.ok()) << status.message();
-    const TrafficRow total = exchange->report().traffic.Total();
-    run.sent.push_back(total.sent[rank]);
-    run.received.push_back(total.received[rank]);
-    run.payload_bytes.push_back(exchange->report().payload_bytes);
-    run.averages.push_back(std::move(average));
-  }
-  run.state = Must(exchange->SaveState(0));
-  return run;
-}
-
 }  // namespace
 
 Compressor Make(std::string_view spec) { return Must(MakeCompressor(spec)); }
@@ -207,6 +182,30 @@ std::vector<RankLog> RunInLockStep(std::string_view spec, int world,
   return runs;
 }
 
+RankLog RunOneRank(Group& group, std::string_view spec, const std::vector<TensorSpec>& tensors,
+                   int steps, const GradientsOfStep& gradients, const ExchangeOptions& options) {
+  const auto rank = static_cast<std::size_t>(group.local_ranks()[0]);
+  const auto exchange = Must(Exchange::Create(group, Make(spec), tensors, options));
+  RankLog run;
+  for (int step = 0; step < steps; ++step) {
+    const Row gradient = gradients(static_cast<std::uint64_t>(step))[rank];
+    Row average = ZerosLike(tensors);
+    const std::vector<ConstView> from = ViewsOf(gradient);
+    const std::vector<View> to = ViewsOf(average);
+    const std::vector<std::span<const ConstView>> from_rows = {from};
+    const std::vector<std::span<const View>> to_rows = {to};
+    const Status status = exchange->Step(from_rows, to_rows, {});
+    EXPECT_TRUE(status.ok()) << status.message();
+    const TrafficRow total = exchange->report().traffic.Total();
+    run.sent.push_back(total.sent[rank]);
+    run.received.push_back(total.received[rank]);
+    run.payload_bytes.push_back(exchange->report().payload_bytes);
+    run.averages.push_back(std::move(average));
+  }
+  run.state = Must(exchange->SaveState(0));
+  return run;
+}
+
 std::vector<RankLog> RunAsThreads(std::string_view spec, int world,
                                   const std::vector<TensorSpec>& tensors, int steps,
                                   const GradientsOfStep& gradients, ExchangeOptions options) {
@@ -216,7 +215,7 @@ std::vector<RankLog> RunAsThreads(std::string_view spec, int world,
   std::vector<std::jthread> threads;
   for (std::size_t rank = 0; rank < groups.size(); ++rank)
     threads.emplace_back([&, rank] {
-      runs[rank] = RunOneThread(*groups[rank], spec, tensors, steps, gradients, options);
+      runs[rank] = RunOneRank(*groups[rank], spec, tensors, steps, gradients, options);
     });
   threads.clear();  // joins
   return runs;

@@ -100,11 +100,16 @@ class Ranks {
 struct RankLog {
   std::vector<Row> averages;  // [step][tensor]
   std::vector<std::uint64_t> sent, received;
-  std::vector<std::uint64_t> payload_bytes;  // threads: of this rank; lock step: of all
+  std::vector<std::uint64_t> payload_bytes;  // lock step: of all ranks
   Bytestring state;                          // as SaveState writes it
 };
 using GradientsOfStep = std::function<Gradients(std::uint64_t step)>;
 
+// The run of a group's one local rank, as its thread or process sees it.
+RankLog RunOneRank(Group& group, std::string_view spec, const std::vector<TensorSpec>& tensors,
+                   int steps, const GradientsOfStep& gradients,
+                   const ExchangeOptions& options = {});
+// The runs of all ranks.
 std::vector<RankLog> RunInLockStep(std::string_view spec, int world,
                                    const std::vector<TensorSpec>& tensors, int steps,
                                    const GradientsOfStep& gradients, ExchangeOptions options = {});

@@ -285,7 +285,8 @@ Status MpiLink::Wait(Phase phase) {
     // Others may wait for this rank, which waits for a lost one: it must not be the one they name.
     if (now - said_alive > timeout_ / 4) {
       said_alive = now;
-      if (IsTold(alive_)) Tell(alive_);
+      AreIdle(alive_.requests);
+      Tell(alive_);  // all but those that have yet to take the last
     }
     Rest(now - moved);
   }

@@ -62,11 +62,12 @@ class Group {
 };
 
 // Never frees a buffer.
+// NOLINTBEGIN(clang-analyzer-cplusplus.NewDeleteLeaks)
 template <class T>
 void Abandon(Buffer<T> buffer) {
-  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): on purpose
   static_cast<void>(std::make_unique<Buffer<T>>(std::move(buffer)).release());
 }
+// NOLINTEND(clang-analyzer-cplusplus.NewDeleteLeaks)
 
 // The elements that `rank` owns of `count`: [begin, end). The first count % size ranks own one
 // more.

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "comm/group.h"
 #include "core/check.h"
 
 namespace slimgrad {
@@ -67,24 +68,27 @@ Status CheckArguments(MPI_Comm communicator, std::size_t piece_bytes) {
 // A copy whose errors are returned. Where not all come, MPI still has the handle: it is leaked.
 Result<MPI_Comm> Copy(MPI_Comm communicator, milliseconds timeout) {
   const auto begin = std::chrono::steady_clock::now();
-  auto copy = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
+  struct Handle {
+    MPI_Comm communicator;
+  };
+  Buffer<Handle> copy(1);
+  MPI_Comm& handle = copy.data()->communicator;
   MPI_Request request = MPI_REQUEST_NULL;
-  int error = MPI_Comm_idup(communicator, copy.get(), &request);
+  int error = MPI_Comm_idup(communicator, &handle, &request);
   for (int done = 0; error == MPI_SUCCESS && done == 0;) {
     error = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     if (error != MPI_SUCCESS || done != 0) break;
     const auto waited = std::chrono::steady_clock::now() - begin;
     if (waited > timeout) {
-      static_cast<void>(copy.release());
-      // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): as said above
+      Abandon(std::move(copy));
       return PeerLost(
           fmt::format("a rank did not come to make the group within {} ms", timeout.count()));
     }
     Rest(waited);
   }
   if (error != MPI_SUCCESS) return PeerLost("MPI_Comm_idup: " + TextOf(error));
-  MPI_Comm_set_errhandler(*copy, MPI_ERRORS_RETURN);
-  return *copy;
+  MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+  return handle;
 }
 
 }  // namespace
@@ -93,7 +97,7 @@ Result<std::unique_ptr<MpiLink>> MpiLink::Open(MPI_Comm communicator, millisecon
                                                std::size_t piece_bytes) {
   timeout = std::min(timeout, kLongest);
   SLIMGRAD_RETURN_IF_ERROR(CheckArguments(communicator, piece_bytes));
-  SLIMGRAD_ASSIGN_OR_RETURN(const MPI_Comm copy, Copy(communicator, timeout));
+  SLIMGRAD_ASSIGN_OR_RETURN(MPI_Comm copy, Copy(communicator, timeout));
   return std::unique_ptr<MpiLink>(new MpiLink(copy, timeout, piece_bytes));
 }
 
@@ -285,7 +289,8 @@ Status MpiLink::Wait(Phase phase) {
     // Others may wait for this rank, which waits for a lost one: it must not be the one they name.
     if (now - said_alive > timeout_ / 4) {
       said_alive = now;
-      if (IsTold(alive_)) Tell(alive_);
+      AreIdle(alive_.requests);
+      Tell(alive_);  // all but those that have yet to take the last
     }
     Rest(now - moved);
   }

@@ -66,7 +66,7 @@ class MpiLink {
     std::uint64_t turn = 0;        // kCall, kFailed: the number of the call
     std::array<char, 200> text{};  // kFailed: the message, ended by a zero
   };
-  // One note on its way to the others.
+  // One note on its way to the others. It changes only when all have been sent it.
   struct Outgoing {
     Note note;
     std::vector<MPI_Request> requests;  // [rank]

@@ -52,8 +52,8 @@ int main(int argc, char** argv) {
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (rank != 0) GTEST_FLAG_SET(output, "");  // before the next line, which reads it
   testing::InitGoogleTest(&argc, argv);
-  if (rank != 0) GTEST_FLAG_SET(output, "");
   testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
   delete listeners.Release(listeners.default_result_printer());
   listeners.Append(new RankPrinter(rank));

@@ -58,7 +58,7 @@ CUDA_FAULTS = (
      "if (tie && before.ties >= cut.ties) return;", "if (tie && before.ties > cut.ties) return;",
      cuda("select")),
     ("kernels/cuda_block.cuh", "a race on a block's sums",
-     "  __syncthreads();  // the last call's sums are read\n", "", cuda("select")),
+     "  __syncthreads();  // the last call's sums are read\n", "", cuda("index_code")),
     ("kernels/stamps_cuda.cu", "misses a wrong byte behind the first warp",
      "      threadIdx.x < stamp.size && frame",
      "      threadIdx.x < min(stamp.size, std::size_t{32}) && frame", cuda("stamps")),

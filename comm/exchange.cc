@@ -99,7 +99,7 @@ Status Exchange::Settled(std::string_view what, const Work& work) {
   try {
     status = work();
   } catch (const std::bad_alloc&) {
-    status = OutOfMemory(fmt::format("{}: expected more memory, found too little", what));
+    status = OutOfMemory(fmt::format("{}: expected room, found too little memory", what));
   }
   const Status device = kernels::Wait(options_.backend);
   return status.ok() || (status.code() == Code::kOutOfMemory && !device.ok()) ? device : status;

@@ -236,7 +236,7 @@ TEST(ExchangeFailure, MemoryThatRunsOutIsAnError) {
       enough = status.ok();
       if (!enough) {
         EXPECT_EQ(status.code(), Code::kOutOfMemory);
-        EXPECT_EQ(status.message(), "step: expected more memory, found too little");
+        EXPECT_EQ(status.message(), "step: expected room, found too little memory");
         EXPECT_EQ((*exchange)->next_step(), 0U);
       }
     }

@@ -5,8 +5,8 @@
 
 namespace slimgrad {
 
-// Makes a device the calling thread's current one, and puts back what was. What fails here fails the
-// call that follows, whose error is looked at.
+// Makes a device the calling thread's current one, and puts back what was. What fails here fails
+// the call that follows, whose error is looked at.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int ordinal) {

@@ -85,7 +85,7 @@ TEST(Html, TableIsThereWithoutJavaScript) {
   const Timings timings = SampleTimings();
   const std::string page = ToHtml(SampleReport(), &timings);
   EXPECT_EQ(Count(page, "<tr id=\"row-"), 18);
-  EXPECT_EQ(Count(page, ">551</td>"), 2);      // what row 9 sends and receives
+  EXPECT_EQ(Count(page, ">551</td>"), 2);          // what row 9 sends and receives
   EXPECT_EQ(Count(page, "is 26.2x its size"), 1);  // the headline
   EXPECT_NE(page.find("diverged at step 37"), std::string::npos);
   EXPECT_NE(page.find("2 of 18 compressors failed"), std::string::npos);
